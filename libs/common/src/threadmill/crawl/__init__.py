@@ -1,0 +1,1 @@
+"""Scrapy components over the store, named as Scrapy names them."""

@@ -1,0 +1,1 @@
+"""Pure values: keys, stages, tasks, items, settings, errors. Imports neither Redis nor Scrapy."""

@@ -1,0 +1,1 @@
+"""The command line, and what the services around the three share. No Scrapy."""

@@ -1,0 +1,1 @@
+"""Redis: one verb a Lua file, typed Python over them. Synchronous; no Scrapy."""

@@ -1,0 +1,91 @@
+"""Connections to Redis, and what must be true of it before we use it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    NoPermissionError,
+    RedisError,
+    ResponseError,
+)
+from redis.retry import Retry
+
+from threadmill.model.config import without_password
+from threadmill.model.errors import ConfigError, StoreRefused, StoreUnavailable
+
+MIN_VERSION = (6, 2)
+BLOCK_MS = 2_000
+"""Longest blocking read; below the socket's timeout, so that a dead connection is told from a quiet stream."""
+SOCKET_TIMEOUT_S = 5.0
+
+
+def connect(url: str) -> redis.Redis:
+    """A client for one thread. It connects on first use and never retries by itself: the caller knows what is safe."""
+    try:
+        return redis.Redis.from_url(
+            url,
+            protocol=2,
+            socket_timeout=SOCKET_TIMEOUT_S,
+            socket_connect_timeout=SOCKET_TIMEOUT_S,
+            socket_keepalive=True,
+            health_check_interval=30,
+            retry=Retry(NoBackoff(), 0),
+            client_name="threadmill",
+        )
+    except ValueError as error:
+        raise ConfigError(f"THREADMILL_REDIS_URL is not a Redis URL: {error}") from None
+
+
+def wait_until_ready(
+    client: redis.Redis, url: str, *, wait_ms: int, tell: Callable[[str], None] = lambda _: None
+) -> None:
+    """Wait until Redis answers and check that it is fit for use.
+
+    Waits up to `wait_ms` with growing pauses (0.1 to 5 s), telling so; then raises `StoreUnavailable`. Raises
+    `StoreRefused` at once where waiting will not help: a wrong password, an old server, an evicting one.
+    """
+    deadline = time.monotonic() + wait_ms / 1000
+    pause = 0.1
+    while True:
+        try:
+            _check(client, url)
+            return
+        except BusyLoadingError:
+            reason = "is loading its data"
+        except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+            raise StoreRefused(
+                f"Redis at {without_password(url)} refused us ({error}); set user and password in THREADMILL_REDIS_URL"
+            ) from None
+        except ResponseError as error:
+            raise StoreRefused(f"Redis at {without_password(url)} cannot be used: {error}") from None
+        except (RedisError, OSError) as error:
+            reason = f"does not answer ({error})"
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise StoreUnavailable(
+                f"Redis at {without_password(url)} {reason}; gave up after {wait_ms / 1000:g} s. "
+                "Start it, or set THREADMILL_REDIS_URL (and THREADMILL_REDIS_WAIT_MS to wait longer)"
+            )
+        tell(f"Redis at {without_password(url)} {reason}; waiting, {left:.0f} s left")
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, 5.0)
+
+
+def _check(client: redis.Redis, url: str) -> None:
+    server = client.info("server")
+    version = str(server.get("redis_version", "0"))
+    if tuple(int(part) for part in version.split(".")[:2]) < MIN_VERSION:
+        raise StoreRefused(f"Redis at {without_password(url)} is version {version}; 6.2 or newer is needed")
+    policy = client.info("memory").get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise StoreRefused(
+            f"Redis at {without_password(url)} has maxmemory-policy {policy}: it would throw away work when it is full. "
+            "Set it to noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in redis.conf)"
+        )

@@ -1,0 +1,96 @@
+-- Shared by every verb that moves work: the record, the clock and the books.
+--
+-- record = job US run US priority US deliveries US failures US payload     (US = byte 31, which JSON never holds)
+-- member = 8-byte big-endian sequence + record; equal payloads never collapse, equal scores keep their order
+local US = "\31"
+
+local function parse(record)
+  return string.match(record, "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31(%d*)\31(%d*)\31(.*)$")
+end
+
+local function compose(job, run, priority, deliveries, failures, payload)
+  return table.concat({ job, run, priority, deliveries, failures, payload }, US)
+end
+
+local function now_ms()
+  local time = redis.call("TIME")
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Counters are added up here and written once a call: `flush` is every script's last act. A job's books are at
+-- jobs_root .. job, in the same slot as everything else of the lane.
+local moved, jobs_moved = {}, {}
+
+local function count(stats, field, by)
+  local fields = moved[stats] or {}
+  moved[stats] = fields
+  fields[field] = (fields[field] or 0) + by
+end
+
+local function count_job(job, stage, field, by)
+  if job == "" then return end
+  local fields = jobs_moved[job] or { open = 0 }
+  jobs_moved[job] = fields
+  if field == "accepted" then fields.open = fields.open + by end
+  if field == "done" or field == "dead" then fields.open = fields.open - by end
+  fields[stage .. ":" .. field] = (fields[stage .. ":" .. field] or 0) + by
+end
+
+local function flush(jobs_root, now)
+  for stats, fields in pairs(moved) do
+    for field, by in pairs(fields) do
+      if by ~= 0 then redis.call("HINCRBY", stats, field, by) end
+    end
+  end
+  for job, fields in pairs(jobs_moved) do
+    local key = jobs_root .. job
+    for field, by in pairs(fields) do
+      if by ~= 0 then redis.call("HINCRBY", key, field, by) end
+    end
+    if redis.call("HGET", key, "open") == "0" then
+      redis.call("HSET", key, "finished_at", now)
+    else
+      redis.call("HDEL", key, "finished_at")
+    end
+  end
+end
+
+-- A run is all the pages that one task causes in its stage. Runs with one open page have no entry: a chain of pages
+-- costs nothing. A parked page keeps its run open: it may be replayed. Returns true when the run is over.
+local function run_moves(runs, run, by)
+  if run == "" or by == 0 then return false end
+  local open = tonumber(redis.call("HGET", runs, run) or 1) + by
+  if open > 1 then
+    redis.call("HSET", runs, run, open)
+  else
+    redis.call("HDEL", runs, run)
+  end
+  return open <= 0
+end
+
+local function sequence(stats, n)
+  return redis.call("HINCRBY", stats, "sequence", n) - n
+end
+
+local function member_of(seq, record)
+  return struct.pack(">I8", seq) .. record
+end
+
+-- What an operator asked for by hand is served before everything else, whatever the order.
+local EXPRESS = 1000000
+
+local function place(requests, member, priority, score)
+  priority = tonumber(priority) or 0
+  local seq = struct.unpack(">I8", member)
+  local at = priority >= EXPRESS and -1e15 or score(priority, seq)
+  redis.call("ZADD", requests, at, member)
+end
+
+-- A letter keeps what is needed to show and to replay it: reason US kind US at US error US record-or-bytes.
+local function bury(dead, index, stats, now, reason, kind, err, body)
+  local id = tostring(redis.call("HINCRBY", stats, "letters", 1))
+  err = string.gsub(string.sub(err, 1, 2000), "%c", " ")
+  redis.call("HSET", dead, id, table.concat({ reason, kind, now, err, body }, US))
+  redis.call("ZADD", index, now, id)
+  return id
+end

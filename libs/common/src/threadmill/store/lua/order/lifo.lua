@@ -1,0 +1,2 @@
+-- The last to come is the first.
+return function(priority, seq) return -seq end

@@ -1,0 +1,30 @@
+-- replay: dead letters go back to work, with their failures and deliveries forgiven.
+-- KEYS 1 dead  2 dead index  3 requests  4 stats  5 jobs root  6 tasks
+-- ARGV stage, then letter ids
+-- Returns how many went back.
+-- Twice: a letter that went back is no longer there.
+local dead, index, requests, stats, jobs_root, tasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local stage, replayed = ARGV[1], 0
+for i = 2, #ARGV do
+  local letter = redis.call("HGET", dead, ARGV[i])
+  if letter then
+    local kind, body = string.match(letter, "^[^\31]*\31([^\31]*)\31[^\31]*\31[^\31]*\31(.*)$")
+    if kind == "request" then
+      local job, run, priority, _, _, payload = parse(body)
+      local record = compose(job, run, priority, "0", "0", payload)
+      place(requests, member_of(sequence(stats, 1), record), priority, score)
+      count_job(job, stage, "dead", -1)
+    else
+      local job, bytes = string.match(body, "^([^\31]*)\31(.*)$")
+      redis.call("XADD", tasks, "*", "task", bytes, "j", job)
+      count(stats, "streamed", 1)
+      count_job(job, stage, "dead", -1)
+    end
+    redis.call("HDEL", dead, ARGV[i])
+    redis.call("ZREM", index, ARGV[i])
+    count(stats, "replayed", 1)
+    replayed = replayed + 1
+  end
+end
+flush(jobs_root, now_ms())
+return replayed

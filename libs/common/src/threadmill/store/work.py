@@ -1,0 +1,183 @@
+"""The values verbs take and give: leases, and what pages cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from threadmill.model.task import Task
+
+SEPARATOR = b"\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A request as the store keeps it: its payload, and what the store itself must know. See lua/lib/work.lua."""
+
+    job: str
+    run: str
+    """The task this request descends from within its stage; its pages share a dupefilter."""
+    priority: int
+    deliveries: int
+    """How often a worker died with it."""
+    failures: int
+    """How often it was tried in vain."""
+    payload: bytes
+
+    @classmethod
+    def parse(cls, data: bytes) -> Record:
+        job, run, priority, deliveries, failures, payload = data.split(SEPARATOR, 5)
+        return cls(job.decode(), run.decode(), int(priority or 0), int(deliveries), int(failures), payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on a request, until it expires."""
+
+    id: str
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """The answer of a lease call."""
+
+    leases: list[Lease]
+    waiting: int
+    """Requests still waiting in the stage's queue."""
+    look_again_ms: int
+    """When a look may bring more (a delayed request falls due, the site's rate allows it); -1 if nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a task stream, as it was read."""
+
+    id: bytes
+    express: bool
+    fields: Mapping[bytes, bytes]
+
+    @property
+    def streamed(self) -> bool:
+        """Whether submit wrote it (and counted it), or somebody outside pushed it."""
+        return b"j" in self.fields
+
+    @property
+    def run(self) -> str:
+        return ("x" if self.express else "") + self.id.decode()
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes as they came, for a dead letter."""
+        if b"task" in self.fields:
+            return self.fields[b"task"]
+        return b" ".join(name + b"=" + value for name, value in self.fields.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A task and the root requests it turns into: (priority, payload) each."""
+
+    entry: Entry
+    job: str
+    roots: Sequence[tuple[int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A task that cannot be admitted."""
+
+    entry: Entry
+    reason: str
+    error: str
+
+
+class When(IntEnum):
+    """The condition under which a commit queues a follow-up, decided where the truth is."""
+
+    ALWAYS = 0
+    SOMETHING_NEW = 1
+    """Only if this commit submitted a subtask that was not known."""
+    NOTHING_NEW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A follow-up request of the same stage."""
+
+    payload: bytes
+    fingerprint: str
+    """Its id for the dupefilter; empty: do not filter."""
+    priority: int = 0
+    when: When = When.ALWAYS
+
+
+@dataclass(slots=True)
+class PageCommit:
+    """Everything one page caused."""
+
+    lease_id: str
+    fingerprint: str = ""
+    """The page's own, so that its descendants do not queue it again."""
+    outcome: str = ""
+    """A counter besides `done`: `gone`, `ignored`."""
+    children: list[Child] = field(default_factory=list)
+    subtasks: list[Task] = field(default_factory=list)
+    items: list[bytes] = field(default_factory=list)
+    """JSON objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What came of a page's commit; `ok` is False when the page was fenced and nothing happened."""
+
+    ok: bool
+    queued: int
+    submitted: int
+    filtered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A failed page, to be tried again after `wait_ms`; the whole site is left alone for `pause_ms`."""
+
+    lease_id: str
+    wait_ms: int
+    reason: str
+    error: str
+    pause_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """A page that no retry will help."""
+
+    lease_id: str
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Parked work. `body` is the task's bytes, or the request's payload."""
+
+    id: str
+    reason: str
+    kind: str
+    """`task` (never admitted) or `request`."""
+    at_ms: int
+    error: str
+    job: str
+    body: bytes
+
+    @classmethod
+    def parse(cls, letter_id: bytes, data: bytes) -> DeadLetter:
+        reason, kind, at, error, body = data.split(SEPARATOR, 4)
+        if kind == b"task":
+            job, body = body.split(SEPARATOR, 1)
+        else:
+            job, body = body.split(SEPARATOR, 1)[0], body.split(SEPARATOR, 5)[5]
+        text = (part.decode("utf-8", "replace") for part in (reason, kind, error, job))
+        reason_text, kind_text, error_text, job_text = text
+        return cls(letter_id.decode(), reason_text, kind_text, int(at), error_text, job_text, body)

@@ -1,0 +1,1 @@
+"""Collects comment trees."""

@@ -1,0 +1,1 @@
+"""Collects posts and hands their comments down."""

@@ -1,0 +1,1 @@
+"""Writes collected items to a database."""

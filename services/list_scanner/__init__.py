@@ -1,0 +1,1 @@
+"""Scans boards and hands their posts down."""
