@@ -137,7 +137,6 @@ _SHORT = {
     "d": "depth",
     "n": "attempts",
     "t": "trace",
-    "v": "version",
     "f": "force",
     "c": "cascade",
 }

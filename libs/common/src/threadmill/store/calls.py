@@ -24,36 +24,57 @@ class Call(Generic[T]):
     args: tuple[Arg, ...]
     read: Callable[[Any], T]
 
+    @property
+    def command(self) -> tuple[Arg, ...]:
+        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.args)
 
-def run(client: redis.Redis, call: Call[T]) -> T:
-    """Run one verb and read its answer."""
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[T]):
+    """A plain Redis command, to travel with verbs."""
+
+    command: tuple[Arg, ...]
+    read: Callable[[Any], T]
+
+
+def run(client: redis.Redis, call: Call[T] | Command[T]) -> T:
+    """Run one call and read its answer."""
     result: T = run_all(client, [call])[0]
     return result
 
 
-def run_all(client: redis.Redis, calls: Sequence[Call[Any]]) -> list[Any]:
-    """Run verbs in order in one round trip; each answers for itself.
+def run_all(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) -> list[Any]:
+    """Run calls in order in one round trip; raises the first error after all have run."""
+    results = attempt_all(client, calls)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
 
-    Raises the first error after all have run, so that what succeeded did succeed; verbs are idempotent, and whoever
-    calls again changes nothing twice. Scripts that Redis does not know (it restarted) are loaded and run again.
+
+def attempt_all(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) -> list[Any]:
+    """Run calls in order in one round trip; each result is an answer, or the error Redis gave to that call alone.
+
+    Scripts that Redis does not know (it restarted) are loaded and run again. Raises only when the connection fails:
+    then any of the calls may have run, and all may be run again.
     """
     replies = _send(client, calls)
     unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
-        for script in {calls[at].script for at in unknown}:
+        again = [calls[at] for at in unknown]
+        for script in {call.script for call in again if isinstance(call, Call)}:
             client.script_load(script.text)
-        for at, reply in zip(unknown, _send(client, [calls[at] for at in unknown]), strict=True):
+        for at, reply in zip(unknown, _send(client, again), strict=True):
             replies[at] = reply
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    return [call.read(reply) for call, reply in zip(calls, replies, strict=True)]
+    return [
+        reply if isinstance(reply, Exception) else call.read(reply) for call, reply in zip(calls, replies, strict=True)
+    ]
 
 
-def _send(client: redis.Redis, calls: Sequence[Call[Any]]) -> list[Any]:
+def _send(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) -> list[Any]:
     pipeline = client.pipeline(transaction=False)
     for call in calls:
-        pipeline.execute_command("EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.args)
+        pipeline.execute_command(*call.command)
     return list(pipeline.execute(raise_on_error=False))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import redis
+
 from threadmill.model.keys import GROUP, Lane
 from threadmill.model.stages import Stage
 from threadmill.model.task import Task
@@ -14,6 +16,7 @@ from threadmill.store.orders import PRIORITY, QueueOrder
 from threadmill.store.scripts import Script, compose
 from threadmill.store.work import (
     Admission,
+    Child,
     Committed,
     Delay,
     Lease,
@@ -53,14 +56,20 @@ class StageStore:
             "admit": ("score",),
             "lease": ("score",),
             "commit": ("score", "seen_request", "seen_task"),
+            "enqueue": ("score", "seen_request"),
             "release": ("score",),
             "reclaim": ("score",),
             "replay": ("score",),
         }
-        plain = ("refuse", "supersede", "renew", "delay", "park", "report", "leave")
+        plain = ("refuse", "renew", "delay", "park", "report", "leave")
         self._scripts: dict[str, Script] = {
             verb: compose(verb, {name: strategies[name] for name in uses.get(verb, ())}) for verb in (*uses, *plain)
         }
+
+    def load(self, client: redis.Redis) -> None:
+        """Tell Redis the scripts beforehand, so that the first trips run in the order they were sent."""
+        for script in self._scripts.values():
+            client.script_load(script.text)
 
     def submit(
         self, tasks: Sequence[Task], *, token: str, job: str = "", express: bool = False
@@ -123,9 +132,13 @@ class StageStore:
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
         return self._call("commit", tuple(roots), args, _committed)
 
-    def supersede(self, pages: Sequence[tuple[str, bytes]]) -> Call[list[int]]:
-        """Replace the payloads of leased requests: (lease id, payload) each."""
-        return self._call("supersede", (self.keys.leased,), [part for page in pages for part in page], list)
+    def enqueue(self, roots: Sequence[Child], *, job: str = "") -> Call[int]:
+        """Queue requests that no task and no page asked for (a plain spider's start requests); answers how many."""
+        keys = self.keys
+        args: list[Arg] = [self.stage.name, job]
+        for root in roots:
+            args += [root.fingerprint, root.priority, root.payload]
+        return self._call("enqueue", (keys.requests, keys.stats, keys.seen, self.lane.jobs_prefix), args, int)
 
     def renew(self, lease_ids: Sequence[str], *, ttl_ms: int) -> Call[list[str]]:
         """Keep leases; answers the ids of those that are no longer held."""
@@ -142,7 +155,7 @@ class StageStore:
         roots = (keys.leases, keys.leased, keys.delayed, keys.stats, keys.dead, keys.dead_index)
         args: list[Arg] = [self.stage.name, max_failures]
         for page in delays:
-            args += [page.lease_id, page.wait_ms, page.pause_ms, page.reason, page.error]
+            args += [page.lease_id, page.wait_ms, page.pause_ms, int(page.counts), page.reason, page.error]
         return self._call("delay", (*roots, self.lane.site, self.lane.jobs_prefix), args, list)
 
     def park(self, parks: Sequence[Park]) -> Call[list[int]]:

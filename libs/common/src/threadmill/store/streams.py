@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import redis
 from redis.exceptions import ResponseError
 
 from threadmill.model.keys import GROUP, StageKeys
-from threadmill.store.calls import is_no_group
+from threadmill.store.calls import Command, is_no_group, run
 from threadmill.store.work import Entry
 
 NEW, PENDING = ">", "0"
@@ -36,23 +35,30 @@ class TaskStreams:
         ensure_group(self._client, self._keys.express)
         ensure_group(self._client, self._keys.tasks)
 
-    def read(self, count: int, *, block_ms: int | None = None, tasks: bool = True, start: str = NEW) -> list[Entry]:
+    def reading(
+        self, count: int, *, block_ms: int | None = None, tasks: bool = True, start: str = NEW
+    ) -> Command[list[Entry]]:
         """Take up to `count` entries of each stream, express ones first; `tasks=False` reads express only.
 
         `start=PENDING` gives again what was delivered to this consumer and not admitted: after a connection error the
         lost reply may have carried some. Blocks up to `block_ms` if given.
         """
-        streams = {self._keys.express: start}
-        if tasks:
-            streams[self._keys.tasks] = start
+        streams = [self._keys.express, self._keys.tasks] if tasks else [self._keys.express]
+        block = () if block_ms is None else ("BLOCK", block_ms)
+        group = ("GROUP", GROUP, self._consumer)
+        return Command(
+            ("XREADGROUP", *group, "COUNT", count, *block, "STREAMS", *streams, *[start for _ in streams]), self._entries
+        )
+
+    def read(self, count: int, *, block_ms: int | None = None, start: str = NEW) -> list[Entry]:
+        """The same, now; groups that are gone are made again."""
         try:
-            reply = self._client.xreadgroup(GROUP, self._consumer, streams, count=count, block=block_ms)
+            return run(self._client, self.reading(count, block_ms=block_ms, start=start))
         except ResponseError as error:
             if not is_no_group(error):
                 raise
             self.ensure_groups()
             return []
-        return list(self._entries(reply))
 
     def claim(self, idle_ms: int, count: int = 100) -> list[Entry]:
         """Take over entries that other consumers were given `idle_ms` ago and never admitted."""
@@ -73,16 +79,10 @@ class TaskStreams:
                     entries.append(_entry(item, express=stream == self._keys.express))
         return entries
 
-    def _entries(self, reply: Any) -> Iterator[Entry]:
-        pairs = reply.items() if isinstance(reply, Mapping) else reply or ()
-        for stream, items in pairs:
-            express = stream.decode() == self._keys.express
-            for item in items:
-                if isinstance(item, list) and item and isinstance(item[0], list | tuple):
-                    for inner in item:  # RESP3 nests the entries once more
-                        yield _entry(inner, express=express)
-                else:
-                    yield _entry(item, express=express)
+    def _entries(self, reply: Any) -> list[Entry]:
+        return [
+            _entry(item, express=stream.decode() == self._keys.express) for stream, items in reply or () for item in items
+        ]
 
 
 def _entry(item: Any, *, express: bool) -> Entry:

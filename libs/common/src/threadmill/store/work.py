@@ -147,6 +147,8 @@ class Delay:
     reason: str
     error: str
     pause_ms: int = 0
+    counts: bool = True
+    """Whether it is a failure of the page; being told to wait is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a page's bytes to items and hand-downs, by the rules of its source. docs/writing-a-source.md is the manual."""
+"""From a page's bytes to items and hand-downs, by the rules of its source. See docs/writing-a-source.md."""
 
 from threadmill.crawl.extraction.extract import Extract, Handdown
 from threadmill.crawl.extraction.extractor import Extractor

@@ -1,4 +1,4 @@
-"""What converters do. Each is compiled once into a function from a value to a value; `ValueError` if it cannot be one.
+"""What converters do. Each is compiled once into a function; `ValueError`: it cannot convert this value.
 
 None never reaches a converter: a missing value stays missing.
 """
@@ -26,7 +26,7 @@ _SHOWN = 80
 def plain_text(value: Any) -> str | None:
     """A value as text: ids are text, whatever a site sends. Lists and objects are none."""
     if value is None or value.__class__ is str:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -37,7 +37,7 @@ def plain_text(value: Any) -> str | None:
 def integer(value: Any) -> int:
     """A whole number, from one or from its decimal digits."""
     if value.__class__ is int:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if (
@@ -49,14 +49,14 @@ def integer(value: Any) -> int:
     raise ValueError(f"{str(value)[:_SHOWN]!r} is not a whole number")
 
 
-def utc_time(value: Any) -> str:
+def utc_time(value: Any) -> Any:
     """An ISO 8601 time as UTC text with "Z"; one that says no zone is UTC."""
     try:
         parsed = datetime.fromisoformat(value)
     except (ValueError, TypeError):
         raise ValueError(f"{str(value)[:_SHOWN]!r} is not an ISO 8601 time") from None
     if len(value) == 20 and value[19] == "Z" and value[10] == "T":
-        return value  # type: ignore[no-any-return]  # nearly always: it is what we would write
+        return value  # nearly always: it is what we would write
     return _written(parsed, UTC)
 
 
@@ -66,14 +66,16 @@ def raw(value: Any) -> Any:
 
 
 def compiled(rule: Any, text: Callable[[Any], str | None]) -> Convert:  # noqa: PLR0911 - one line a kind
-    """The function of a converter rule; `text` is the reader's. Two kinds are not among them: see `reading`."""
+    """The function of a converter rule; `text` is the reader's. Join and AbsoluteUrl are in `reading`."""
     match rule:
         case rules.Text():
             return lambda value: " ".join((text(value) or "").split()) or None
         case rules.HtmlText():
             return html_text
-        case rules.Integer(add=add):
-            return lambda value: integer(value) + add
+        case rules.Integer(add=add, min=least):
+            return lambda value: (
+                max(integer(value) + add, least) if least is not None else integer(value) + add
+            )
         case rules.Regex(pattern=pattern):
             return _regex(pattern)
         case rules.Replace(pairs=pairs):

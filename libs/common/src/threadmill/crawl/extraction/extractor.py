@@ -15,14 +15,14 @@ class Extractor:
     """Addresses and reads the pages of one stage. It holds compiled rules only, so one serves all pages."""
 
     def __init__(self, source: Source, stage: str) -> None:
-        """Raises `SourceError` if the source has no such stage, or an expression of it cannot be read."""
+        """Raises `SourceError` if there is no such stage, or an expression of it cannot be read."""
         self.source = source
         self.stage = stage
         self.rules = source.rules(stage)
         self._plan = plan_for(source, stage)
 
     def url(self, key: str, page: int, params: Mapping[str, str]) -> str:
-        """The URL of a page; raises `TaskError` (refused-key, refused-param) if the task's values may not pass."""
+        """The URL of a page; raises `TaskError` (refused-key, refused-param) for values that may not pass."""
         return self.source.base_url + self.rules.path(key, page, params)
 
     def extract(
@@ -32,32 +32,26 @@ class Extractor:
 
         Raises `ExtractionError` if the page is not what the rules say: an error is never an empty result.
         """
+        plan = self._plan
         try:
-            return self._extract(body, encoding, key, page, url, params)
+            root = plan.reader.parse(body, encoding)
+            this = Page(root, key, page, url, params)
+            self._recognise(this)
+            if plan.learn:
+                this = Page(root, key, page, url, {**params, **_table(plan.learn, root, this)})
+            found = plan.rows(root) if plan.rows else [root]
+            rows = self._kept(found, this)
+            items = self._items(plan.template, rows, this) if plan.template and rows else []
+            handdowns = [handdown for row in rows for handdown in _handdowns(plan.row_submits, row, this)]
+            handdowns += _handdowns(plan.page_submits, root, this)
+            return Extract(items, handdowns, self._following(this, len(found)), dict(this.params))
         except ValueError as error:
             raise ExtractionError(
                 f"{url} is not a {self.stage} page of source {self.source.name} as its rules say: it {error}"
             ) from None
 
-    def _extract(
-        self, body: bytes, encoding: str | None, key: str, number: int, url: str, params: Mapping[str, str]
-    ) -> Extract:
-        plan = self._plan
-        root = plan.reader.parse(body, encoding)
-        page = Page(root, key, number, url, params)
-        self._recognise(page)
-        if plan.learn:
-            learnt = {name: value for name, read in plan.learn if (value := read(root, page))}
-            page = Page(root, key, number, url, {**params, **learnt})
-        all_rows = plan.rows(root) if plan.rows else [root]
-        rows = self._kept(all_rows, page)
-        items = [] if plan.template is None or not rows else self._items(plan.template, rows, page)
-        handdowns = [handdown for row in rows for handdown in _handdowns(plan.row_submits, row, page)]
-        handdowns += _handdowns(plan.page_submits, root, page)
-        return Extract(items, handdowns, self._following(page, len(all_rows)), dict(page.params))
-
     def _recognise(self, page: Page) -> None:
-        """`ValueError` unless this is a page of the kind, of the key and with the number that was asked for."""
+        """`ValueError` unless this is a page of the kind, the key and the number that were asked for."""
         plan = self._plan
         if plan.expect is not None and plan.expect(page.root) is None:
             raise ValueError(f"has nothing at {self.rules.expect!r}, which `expect` names")
@@ -93,7 +87,7 @@ class Extractor:
         try:
             for row in rows:
                 item = common.copy()
-                for name, read in plan.row_fields:  # noqa: B007 - the error says which
+                for name, read in plan.row_fields:
                     item[name] = read(row, page)
                 item["extra"] = _table(plan.extra, row, page) if plan.extra else {}
                 items.append(item)

@@ -31,6 +31,8 @@ class HtmlReader:
             raise ValueError(f"is not HTML: {error}") from None
         if root is None:
             raise ValueError("is empty")
+        if any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log):
+            raise ValueError("is nested so deeply that the parser left out the rest of it")
         return root
 
     def one(self, expression: str) -> Read:

@@ -1,4 +1,4 @@
-"""JSON pages, read with JMESPath. Plain names, which nearly all expressions are, become dictionary look-ups."""
+"""JSON pages, read with JMESPath. Plain names, as nearly all expressions are, become dictionary look-ups."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class JsonReader:
             root = orjson.loads(body)
         except (orjson.JSONDecodeError, UnicodeDecodeError, LookupError) as error:
             raise ValueError(f"is not JSON: {error}") from None
-        # No store can hold U+0000 in text. It hardly ever occurs, and looking for its escape costs next to nothing.
+        # No store can hold U+0000 in text. It hardly ever occurs, and to look for its escape costs little.
         return _without_nul(root) if b"\\u0000" in body else root
 
     def one(self, expression: str) -> Read:

@@ -1,12 +1,16 @@
 """Readable text out of markup."""
 
+import re
 from collections.abc import Iterator
 
 from lxml import etree, html  # type: ignore[import-untyped]  # ships no types
 
 _BLOCKS = frozenset(
-    "address article aside blockquote center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 "
-    "h6 header hr li main nav ol p pre section table tbody td tfoot th thead tr ul".split()
+    re.findall(
+        "[a-z0-9]+",
+        """address article aside blockquote center dd details div dl dt fieldset figcaption figure footer form
+        h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tbody td tfoot th thead tr ul""",
+    )
 )
 _UNSEEN = frozenset(("script", "style", "template", "noscript", "head"))
 
@@ -17,7 +21,7 @@ def inline_text(element: etree._Element) -> str:
 
 
 def block_text(element: etree._Element) -> str:
-    """The text of `element` with a line break where a block or line ends; only `pre` keeps its own white space."""
+    """The text of `element`, one line for each block or line of it; only `pre` keeps its own white space."""
     lines = [""]
     for piece, kept in _pieces(element):
         if not piece:
@@ -35,7 +39,9 @@ def block_text(element: etree._Element) -> str:
 
 def parse_fragment(markup: str) -> etree._Element:
     """An element that holds the fragment."""
-    return html.fragment_fromstring(markup.replace("\x00", ""), create_parent="div")
+    return html.fragment_fromstring(
+        markup.replace("\x00", ""), create_parent="div", parser=html.HTMLParser(huge_tree=True)
+    )
 
 
 def _pieces(element: etree._Element) -> Iterator[tuple[str, bool]]:

@@ -1,4 +1,4 @@
-"""A reader: one page format. What rules say in expressions, it compiles once into plain functions on nodes."""
+"""A reader: one page format. It compiles the expressions of the rules, once, into functions on nodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Reader(Protocol):
         """A function from a node to all the expression finds there."""
 
     def rows(self, expression: str) -> Callable[[Node], list[Node]]:
-        """As `many`; `ValueError` from the function if rows are not there at all, which is not the same as none."""
+        """As `many`; `ValueError` from the function if there is no place for rows, unlike none."""
 
     def text(self, found: Any) -> str | None:
         """What `one` or `many` found as text; None for nothing."""
@@ -43,4 +43,4 @@ class Reader(Protocol):
         """What `one` found as converters take it: no element."""
 
     def implied(self, body: bool, final: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """The conversion of a value for which the rules give none; `final` is what its field needs in the end."""
+        """The conversion of a value for which the rules give none; `final` is what its field needs."""

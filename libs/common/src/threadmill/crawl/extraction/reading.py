@@ -10,7 +10,6 @@ from urllib.parse import urljoin
 from threadmill.crawl.extraction.converters import (
     Convert,
     compiled,
-    html_text,
     integer,
     plain_text,
     raw,
@@ -22,25 +21,32 @@ from threadmill.model.source.converters import AbsoluteUrl, DateTime, HtmlText, 
 
 ReadField = Callable[[Node, Page], Any]
 Step = Callable[[Any, Page], Any]
+_NOTHING: tuple[Any, ...] = (None, "", [])
 
 
 class Kind(Enum):
-    """What a value must be in the end, and the function that makes sure of it."""
+    """What a value must be in the end."""
 
-    TEXT = (plain_text,)
-    BODY = (plain_text, "body")
-    COUNT = (integer,)
-    TIME = (utc_time,)
-    ANY = (raw,)
+    TEXT = "text"
+    BODY = "body"
+    COUNT = "count"
+    TIME = "time"
+    ANY = "any"
 
-    @property
-    def final(self) -> Convert:
-        return self.value[0]
+
+_FINAL: dict[Kind, Convert] = {
+    Kind.TEXT: plain_text,
+    Kind.BODY: plain_text,
+    Kind.COUNT: integer,
+    Kind.TIME: utc_time,
+    Kind.ANY: raw,
+}
+"""What makes sure of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A compiled field. `read(node, page)` raises `ValueError` for a value that is wrong, or required and missing."""
+    """A compiled field. `read(node, page)` raises `ValueError` for a wrong or a required but missing one."""
 
     read: ReadField
     per_page: bool
@@ -105,7 +111,7 @@ def condition(rule: Condition, reader: Reader) -> Callable[[Node, Page], bool]:
 
     def exists(node: Node, page: Page) -> bool:
         found = there(node, page)
-        return (found is not None and found != "" and found != []) is expected
+        return (found not in _NOTHING) is expected
 
     return exists
 
@@ -131,8 +137,8 @@ def _getter(field: Field, reader: Reader) -> ReadField:
 def _implied(field: Field, reader: Reader, kind: Kind) -> Convert:
     """The conversion of a field that gives none: what its kind needs."""
     if field.task or "value" in field.model_fields_set:
-        return kind.final
-    return reader.implied(kind is Kind.BODY, kind.final)
+        return _FINAL[kind]
+    return reader.implied(kind is Kind.BODY, _FINAL[kind])
 
 
 def _steps(field: Field, reader: Reader, kind: Kind) -> list[Step]:
@@ -150,7 +156,7 @@ def _steps(field: Field, reader: Reader, kind: Kind) -> list[Step]:
             case _:
                 steps.append(_alone(compiled(rule, reader.text)))
     if not (kind is Kind.TIME and isinstance(last, DateTime)):
-        steps.append(_alone(kind.final))
+        steps.append(_alone(_FINAL[kind]))
     return steps
 
 

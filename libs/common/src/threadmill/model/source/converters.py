@@ -25,10 +25,11 @@ class HtmlText(Table):
 
 
 class Integer(Table):
-    """A whole number; thousands may be grouped by a comma or a blank. `add` is added to it."""
+    """A whole number; thousands may be grouped. `add` is added to it; less than `min` becomes `min`."""
 
     kind: Literal["int"] = "int"
     add: int = 0
+    min: int | None = None
 
 
 class Regex(Table):

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, model_validator
 from pydantic import Field as Key
 
 from threadmill.model.errors import SourceError
+from threadmill.model.source.chains import expanded
+from threadmill.model.source.converters import Converter
 from threadmill.model.source.stage import Name, StageRules
 from threadmill.model.source.table import Table
 
@@ -63,14 +65,18 @@ class Source(Table):
     headers: dict[str, str] = Key(default={})
     """Sent with every request, e.g. the language in which the site shall write its dates."""
     obey_robots: bool = True
+    converters: dict[Name, tuple[Converter, ...]] = Key(default={})
+    """Chains of converters by name; `convert` may use the name for the chain."""
     stages: dict[Name, StageRules] = Key(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
-    def _own_host(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.get("hosts") and isinstance(body.get("base_url"), str):
-            return {**body, "hosts": [host_of(body["base_url"]) or body["base_url"]]}
-        return body
+    def _completed(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        if not body.get("hosts") and isinstance(body.get("base_url"), str):
+            body = {**body, "hosts": [host_of(body["base_url"]) or body["base_url"]]}
+        return expanded(body)
 
     @model_validator(mode="after")
     def _hands_down_to_known_stages(self) -> Self:

@@ -32,7 +32,7 @@ class Param(Table):
 
 
 class Address(Table):
-    """A way to address a page. The first whose key pattern matches and whose parameters are known is taken."""
+    """A way to address a page. The first whose key pattern matches and whose parameters are there wins."""
 
     template: str
     key: Pattern | None = None
@@ -128,11 +128,23 @@ class StageRules(Table):
                 )
         if undeclared := self._read_params() - self.params.keys():
             raise ValueError(f"declare {', '.join(sorted(undeclared))} in params: a field reads it")
+        self._recognisable()
         if self.rows is None and (
             self.drop or self.skip_first_page_rows or self.paging.kind == "until_empty"
         ):
             raise ValueError("drop, skip_first_page_rows and until_empty need rows")
         return self
+
+    def _recognisable(self) -> None:
+        """A page of another kind (a login form, an error with status 200) must not pass for an empty one."""
+        if self.format == "html" and self.rows is not None and self.expect is None:
+            raise ValueError("give expect: HTML without rows looks like any other page")
+        if self.rows is None and self.expect is None and self.identity is None:
+            found = [field for field in self.fields.values() if field.at or field.page]
+            if not any(field.required for field in found):
+                raise ValueError(
+                    "give expect or identity, or make a field required: any page would pass for one"
+                )
 
     def _read_params(self) -> set[str]:
         fields: list[Field] = [*self.fields.values(), *self.extra.values(), *self.learn.values(), *self.drop]

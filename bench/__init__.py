@@ -1,0 +1,1 @@
+"""Benchmarks: every number in the documentation comes from a command here (`python -m bench`)."""

@@ -1,0 +1,1 @@
+"""The crawlers Threadmill is measured against, each set up as its own documentation says."""

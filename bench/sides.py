@@ -1,0 +1,75 @@
+"""The sides of the throughput benchmark. A new one is an entry here and a module that runs it."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redis import Redis
+
+from bench.run import Run
+
+BASELINE = "scrapy"
+
+
+class NotBuiltYetError(Exception):
+    """A side is planned but cannot be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A crawler to be measured.
+
+    name: how the command line and the table call it.
+    about: one line for people.
+    command: the process that does a run: it fills in its own tasks through `run.near_redis_url`, crawls
+    through
+        `run.redis_url`, counts its pages with `bench.meter.Meter`, and prints the meter's report as its last
+        line.
+    uses_redis: whether the distance of Redis can matter to it; if not, it is run once a round.
+    stored_items: how many items are in Redis after a run. A side that stores fewer than it yielded has
+    cheated.
+    """
+
+    name: str
+    about: str
+    command: Callable[[Run], list[str]]
+    uses_redis: bool = True
+    stored_items: Callable[[Redis], int] | None = None
+
+
+def _module(name: str, *flags: str) -> Callable[[Run], list[str]]:
+    return lambda run: [sys.executable, "-m", name, run.to_json(), *flags]
+
+
+def _scrapy_redis_items(redis: Redis) -> int:
+    return int(redis.llen("forum:items"))
+
+
+def _threadmill(run: Run) -> list[str]:
+    raise NotBuiltYetError("The threadmill side is not built yet: give its command in bench/sides.py")
+
+
+SIDES: dict[str, Side] = {
+    side.name: side
+    for side in (
+        Side(
+            BASELINE,
+            "plain Scrapy, default settings, in memory",
+            _module("bench.peers.plain_scrapy"),
+            uses_redis=False,
+        ),
+        Side(
+            "scrapy-redis",
+            "scheduler, dupefilter and items in Redis",
+            _module("bench.peers.scrapy_redis"),
+            stored_items=_scrapy_redis_items,
+        ),
+        Side(
+            "scrapy-redis-stats",
+            "the same with its RedisStatsCollector",
+            _module("bench.peers.scrapy_redis", "--stats"),
+            stored_items=_scrapy_redis_items,
+        ),
+        Side("threadmill", "one detail and comment worker, every guarantee on", _threadmill),
+    )
+}

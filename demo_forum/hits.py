@@ -1,0 +1,38 @@
+"""Who asked for what: counters of the requests the forum received."""
+
+from collections import Counter
+
+
+class Hits:
+    """Requests by interface and by path since the last reset, and how many of them got a 429 or 500.
+
+    Every request counts, whatever the answer was; only while the forum is down nothing does: it is not there.
+    """
+
+    def __init__(self) -> None:
+        self._paths: Counter[str] = Counter()
+        self._interfaces: Counter[str] = Counter()
+        self._refused = 0
+
+    def record(self, interface: str, path: str) -> None:
+        """Counts a request of `interface` (``list``, ``post`` or ``comment``)."""
+        self._interfaces[interface] += 1
+        self._paths[path] += 1
+
+    def refuse(self) -> None:
+        """Counts a recorded request as refused."""
+        self._refused += 1
+
+    def reset(self) -> None:
+        """Back to 0."""
+        self._paths.clear()
+        self._interfaces.clear()
+        self._refused = 0
+
+    def report(self, *, with_paths: bool) -> dict[str, object]:
+        """``{"list", "post", "comment", "total", "refused"}`` and, if wanted, ``"paths"``."""
+        counts: dict[str, object] = {name: self._interfaces[name] for name in ("list", "post", "comment")}
+        counts |= {"total": self._interfaces.total(), "refused": self._refused}
+        if with_paths:
+            counts["paths"] = dict(self._paths)
+        return counts

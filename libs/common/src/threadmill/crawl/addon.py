@@ -1,0 +1,113 @@
+"""The add-on that turns a Scrapy project into a Threadmill stage.
+
+    ADDONS = {"threadmill.crawl.addon.Threadmill": 100}
+
+Settings of scrapy-redis are read where their meaning is the same: docs/from-scrapy-redis.md lists them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.logformatter import LogFormatter
+
+from threadmill.crawl.worker import Worker
+from threadmill.model.config import Config
+from threadmill.model.errors import ConfigError
+from threadmill.model.keys import Lane
+from threadmill.model.stages import Stage
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+LEAN: dict[str, Any] = {
+    # One item at a time through the pipelines: the default of 100 starts 100 asyncio tasks for every response.
+    "CONCURRENT_ITEMS": 1,
+    # Parses the callback's source code anew for most pages.
+    "WARN_ON_GENERATOR_RETURN_VALUE": False,
+    "RETRY_ENABLED": False,
+    "COOKIES_ENABLED": False,
+    "REFERER_ENABLED": False,
+    "METAREFRESH_ENABLED": False,
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOAD_VERIFY_CERTIFICATES": True,
+    "DOWNLOAD_MAXSIZE": 16 * 1024 * 1024,
+    "DOWNLOAD_WARNSIZE": 0,
+    "DOWNLOAD_TIMEOUT": 30,
+    "LOG_FORMATTER": "threadmill.crawl.addon.QuietLogFormatter",
+}
+"""Defaults of a stage, below the project's own settings. Figures: docs/decisions/0003-lean-scrapy.md."""
+
+FROM_SCRAPY_REDIS = {
+    "REDIS_URL": ("redis_url", str),
+    "SCHEDULER_QUEUE_CLASS": ("queue_order", lambda value: _QUEUES.get(value.rpartition(".")[2], value)),
+    "MAX_IDLE_TIME_BEFORE_CLOSE": ("idle_close_ms", lambda seconds: int(float(seconds) * 1000)),
+}
+_QUEUES = {"PriorityQueue": "priority", "FifoQueue": "fifo", "LifoQueue": "lifo", "SpiderPriorityQueue": "priority"}
+
+
+class QuietLogFormatter(LogFormatter):
+    """No line for every page and item: what was done is counted, what went wrong is logged."""
+
+    def crawled(self, request: Any, response: Any, spider: Any) -> Any:
+        return super().crawled(request, response, spider) if logging.getLogger("scrapy").isEnabledFor(10) else None
+
+    def scraped(self, item: Any, response: Any, spider: Any) -> Any:
+        return None
+
+
+class Threadmill:
+    """Scrapy add-on: sets the components and lean defaults, and holds the crawler's worker."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._worker: Worker | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        components = {
+            "SCHEDULER": "threadmill.crawl.scheduler.Scheduler",
+            "DUPEFILTER_CLASS": "threadmill.crawl.dupefilter.FleetDupeFilter",
+            "STATS_CLASS": "threadmill.crawl.stats.FleetStats",
+        }
+        for name, value in {**LEAN, **components}.items():
+            settings.set(name, value, "addon")
+        settings["SPIDER_MIDDLEWARES"]["threadmill.crawl.settlement.Settlement"] = 10
+
+    @property
+    def worker(self) -> Worker:
+        """The crawler's worker, made when it is first asked for: by then the settings are final."""
+        if self._worker is None:
+            self._worker = self._make_worker()
+        return self._worker
+
+    def _make_worker(self) -> Worker:
+        crawler, settings, spider = self._crawler, self._crawler.settings, self._crawler.spider
+        config = settings.get("THREADMILL_CONFIG") or Config.from_environment()
+        changed: dict[str, Any] = {}
+        for name, (field, read) in FROM_SCRAPY_REDIS.items():
+            if settings.get(name) is not None:
+                changed[field] = read(settings.get(name))
+        changed["concurrency"] = settings.getint("CONCURRENT_REQUESTS") or config.concurrency
+        config = Config.model_validate({**config.model_dump(), **changed})
+        stage = getattr(spider, "stage", None) or Stage(getattr(spider, "name", "spider"), service="")
+        lanes = getattr(spider, "lanes", None)
+        served = lanes() if lanes else [(Lane(settings.get("BOT_NAME") or "scrapy", 0, config.namespace), None)]
+        return Worker(crawler, config, stage, served)
+
+
+def worker_of(crawler: Crawler) -> Worker:
+    """The worker of a crawler that has the add-on."""
+    addon = crawler.get_addon(Threadmill)
+    if addon is None:
+        raise ConfigError("this component belongs to the add-on: ADDONS = {'threadmill.crawl.addon.Threadmill': 100}")
+    return addon.worker

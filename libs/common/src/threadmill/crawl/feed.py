@@ -1,0 +1,265 @@
+"""The feed: gets work for the engine. Admits tasks, leases requests, and hands them over as they are needed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from scrapy import Request
+
+from threadmill.crawl.exchange import Errand, Exchange
+from threadmill.crawl.lanes import LaneWork
+from threadmill.crawl.page import PAGE, Page
+from threadmill.model.errors import TaskError
+from threadmill.model.task import EXPRESS_PRIORITY, Task
+from threadmill.store.calls import is_no_group
+from threadmill.store.streams import NEW, PENDING
+from threadmill.store.work import Admission, Entry, Leased, Park, Refusal
+
+logger = logging.getLogger(__name__)
+
+EXPRESS_EVERY_S = 0.2
+"""How often a busy worker looks for what operators asked for by hand."""
+POLL_S = 2.0
+"""How often an idle worker looks for requests that other workers queued or gave back."""
+BUFFER_S = 0.15
+"""The buffer holds what is worked off in this time at the present speed, so that trips are hidden."""
+
+
+class Feed:
+    """Holds the worker's leased pages until they are settled; asks for more when they run low."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        lanes: list[LaneWork],
+        *,
+        worker: str,
+        concurrency: int,
+        lease_ttl_ms: int,
+        requests_for: Callable[[Task], Iterable[Request]],
+        encode: Callable[[Request], bytes],
+        decode: Callable[[bytes, LaneWork], Request],
+    ) -> None:
+        self._exchange = exchange
+        self._lanes = lanes
+        self._worker = worker
+        self._concurrency = concurrency
+        self._lease_ttl_ms = lease_ttl_ms
+        self._requests_for = requests_for
+        self._encode = encode
+        self._decode = decode
+        self._tokens = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        self._fresh: deque[Request] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._express_at = 0.0
+        self._settled = 0
+        self._measured_at = self._loop.time()
+        self._pages_per_s = 0.0
+        self.held: dict[str, Page] = {}
+        """Pages leased and not settled, by lease id."""
+        self.waiting = 0
+        """Requests that are leased and that the engine has not taken yet."""
+        self.stopped = False
+        self.idle_since: float | None = None
+        self.watching = False
+        """Whether new tasks are all that can bring work: the watcher waits for them."""
+        self.on_watch: Callable[[bool], None] = lambda _: None
+        exchange.board(self)
+
+    def start(self) -> None:
+        self._exchange.wake(now=True)
+
+    def stop(self) -> None:
+        """Lease and admit nothing more."""
+        self.stopped = True
+        self._watch(False)
+        if self._timer:
+            self._timer.cancel()
+        self._arrived.set()
+
+    async def batch(self) -> list[Request]:
+        """Leased requests, as soon as there are any; empty when the feed is stopped."""
+        while not self._fresh and not self.stopped:
+            self._arrived.clear()
+            await self._arrived.wait()
+        batch = list(self._fresh)
+        self._fresh.clear()
+        return batch
+
+    def took(self) -> None:
+        """The engine took a request from the buffer."""
+        self.waiting -= 1
+        if self.waiting <= self._prefetch() // 2:
+            self._exchange.wake()
+
+    def settled(self, page: Page) -> None:
+        """A page is settled; its place is free."""
+        self.held.pop(page.lease.id, None)
+        self._settled += 1
+
+    def deliver(self, lane: LaneWork, entries: list[Entry]) -> None:
+        """Tasks that were read from the lane's streams."""
+        if entries:
+            self._take_tasks(lane, entries)
+            self._exchange.wake(now=True)
+
+    def look(self) -> None:
+        """There may be work: look now."""
+        for lane in self._lanes:
+            lane.stir()
+        self._exchange.wake(now=True)
+
+    # A passenger of the exchange -------------------------------------------------------------------------------------
+
+    def starving(self) -> bool:
+        return self.waiting == 0 and len(self.held) < self._concurrency
+
+    def connection_failed(self) -> None:
+        for lane in self._lanes:
+            lane.reread = True
+
+    def errands(self) -> list[Errand]:
+        errands: list[Errand] = []
+        for lane in self._lanes:
+            errands += self._admission_errands(lane)
+        if self.stopped or self._exchange.refused:
+            return errands
+        now, room = self._loop.time(), self._room()
+        lanes = [lane for lane in self._lanes if lane.look_at <= now] if room > 0 else []
+        for lane in lanes:
+            errands += self._lease_errands(lane, math.ceil(room / len(lanes)))
+        if not self.watching and now >= self._express_at:
+            self._express_at = now + EXPRESS_EVERY_S
+            errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if not lane.hungry]
+        if not lanes:
+            self._look_later(now)
+        return errands
+
+    def _lease_errands(self, lane: LaneWork, share: int) -> list[Errand]:
+        token = f"{self._worker}.{next(self._tokens)}"
+        call = lane.store.lease(share, token=token, ttl_ms=self._lease_ttl_ms, interval_us=lane.interval_us)
+        errands = [Errand(call, lambda leased: self._leased(lane, share, leased))]
+        lane.stirred = False
+        if lane.reread:
+            errands.append(self._reading(lane, 1000, start=PENDING))
+        if lane.hungry and not self.watching:
+            errands.append(self._reading(lane, share))
+        return errands
+
+    def _reading(self, lane: LaneWork, count: int, *, tasks: bool = True, start: str = NEW) -> Errand:
+        def failed(error: Exception) -> None:
+            if is_no_group(error):
+                logger.warning("a task stream's consumer group was gone; it is made again at the stream's beginning")
+                asyncio.ensure_future(self._exchange.in_thread(lane.streams.ensure_groups))  # noqa: RUF006
+            else:
+                logger.error("tasks could not be read: %s", error)
+
+        def done(entries: list[Entry]) -> None:
+            if start == PENDING:
+                lane.reread = False
+            elif tasks and len(entries) < count:
+                lane.hungry = False
+            self.deliver(lane, entries)
+
+        return Errand(lane.streams.reading(count, tasks=tasks, start=start), done, must=False, failed=failed)
+
+    def _admission_errands(self, lane: LaneWork) -> list[Errand]:
+        errands = []
+        for express in (True, False):
+            admissions = [a for a in lane.admissions if a.entry.express == express]
+            refusals = [r for r in lane.refusals if r.entry.express == express]
+            ids = {a.entry.id for a in admissions} | {r.entry.id for r in refusals}
+
+            def done(_: Any, ids: set[bytes] = ids) -> None:
+                lane.admitting -= ids
+
+            if admissions:
+                errands.append(Errand(lane.store.admit(admissions, express=express), done))
+            if refusals:
+                errands.append(Errand(lane.store.refuse(refusals, express=express), done))
+        lane.admissions, lane.refusals = [], []
+        return errands
+
+    # What comes back -------------------------------------------------------------------------------------------------
+
+    def _leased(self, lane: LaneWork, asked: int, leased: Leased) -> None:
+        self._leasing = False
+        now = self._loop.time()
+        for lease in leased.leases:
+            page = Page(lane, lease, now)
+            try:
+                request = self._decode(lease.record.payload, lane)
+            except (TaskError, ValueError, TypeError, KeyError) as error:
+                logger.error("a queued request cannot be read and is parked: %s", error)
+                lane.outbox.parks.append(Park(lease.id, "unreadable-request", str(error)))
+                self._exchange.wake()
+                continue
+            request.meta[PAGE] = page
+            self.held[lease.id] = page
+            self._fresh.append(request)
+            self.waiting += 1
+        if self._fresh:
+            self._arrived.set()
+        if len(leased.leases) < asked:
+            # The queue is empty, or the site's rate allows no more now.
+            lane.hungry = lane.hungry or leased.waiting == 0
+            wait = leased.look_again_ms / 1000 if leased.look_again_ms >= 0 else POLL_S
+            lane.look_at = 0.0 if lane.stirred else now + min(wait, POLL_S)
+        self._look_later(now)
+
+    def _take_tasks(self, lane: LaneWork, entries: list[Entry]) -> None:
+        for entry in lane.unknown(entries):
+            lane.admitting.add(entry.id)
+            source, stage = lane.store.lane.source, lane.store.stage.name
+            try:
+                task = Task.from_fields(entry.fields, source=source, stage=stage, entry_id=entry.id)
+                urgent = EXPRESS_PRIORITY if entry.express else 0
+                roots = [(r.priority + urgent, self._encode(r)) for r in self._requests_for(task)]
+            except TaskError as error:
+                logger.warning("a task is parked as a dead letter: %s", error)
+                lane.refusals.append(Refusal(entry, error.reason, str(error)))
+            except Exception as error:
+                logger.exception("requests_for() failed on a task, which is parked")
+                lane.refusals.append(Refusal(entry, "requests-for", f"{type(error).__name__}: {error}"))
+            else:
+                lane.admissions.append(Admission(entry, task.job, roots))
+        lane.stir()
+
+    def _look_later(self, now: float) -> None:
+        """Look again when a lane has something due; with no work at all, tell that only new tasks can bring some."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self.stopped or self._room() <= 0:
+            return
+        at = min(lane.look_at for lane in self._lanes)
+        self._timer = self._loop.call_later(max(0.0, at - now), self._exchange.wake)
+        dry = all(lane.look_at > now for lane in self._lanes)
+        if not (dry and not self.held):
+            self.idle_since = None
+        elif self.idle_since is None:
+            self.idle_since = now
+        self._watch(dry)
+
+    def _watch(self, dry: bool) -> None:
+        if dry != self.watching:
+            self.watching = dry
+            self.on_watch(dry)
+
+    def _room(self) -> int:
+        return self._concurrency + self._prefetch() - len(self.held)
+
+    def _prefetch(self) -> int:
+        now = self._loop.time()
+        if now - self._measured_at >= 0.5:
+            self._pages_per_s = self._settled / (now - self._measured_at)
+            self._settled, self._measured_at = 0, now
+        return max(4, min(512, math.ceil(self._pages_per_s * BUFFER_S)))

@@ -1,0 +1,60 @@
+"""A lane as a worker serves it: its verbs, its streams, its site's pace, and what is to be said about it next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import redis
+
+from threadmill.store.stage import StageStore
+from threadmill.store.streams import TaskStreams
+from threadmill.store.work import Admission, Child, Delay, Entry, PageCommit, Park, Refusal
+
+
+@dataclass
+class Outbox:
+    """Settlements waiting for the next trip to Redis."""
+
+    commits: list[PageCommit] = field(default_factory=list)
+    delays: list[Delay] = field(default_factory=list)
+    parks: list[Park] = field(default_factory=list)
+    releases: list[str] = field(default_factory=list)
+    roots: list[Child] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.commits) + len(self.delays) + len(self.parks) + len(self.releases) + len(self.roots)
+
+
+@dataclass(eq=False)
+class LaneWork:
+    """One lane of a worker's stage. Times are seconds on the event loop's clock."""
+
+    store: StageStore
+    streams: TaskStreams
+    interval_us: int = 0
+    """Between two requests to the site, over all replicas; 0 = no limit."""
+    outbox: Outbox = field(default_factory=Outbox)
+    admissions: list[Admission] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    admitting: set[bytes] = field(default_factory=set)
+    """Entries taken from the streams whose admission Redis has not confirmed yet."""
+    hungry: bool = True
+    """The request queue ran dry: tasks are wanted."""
+    look_at: float = 0.0
+    """Not to be asked for leases before this time."""
+    stirred: bool = False
+    """Something happened that may have brought work since leases were last asked for."""
+    reread: bool = False
+    """A reply may have been lost: entries delivered to us may be unknown to us."""
+
+    @classmethod
+    def serving(cls, client: redis.Redis, store: StageStore, worker: str, interval_us: int) -> LaneWork:
+        return cls(store, TaskStreams(client, store.keys, worker), interval_us)
+
+    def stir(self) -> None:
+        """There may be work in this lane: look now, whatever an answer under way says."""
+        self.look_at, self.stirred = 0.0, True
+
+    def unknown(self, entries: list[Entry]) -> list[Entry]:
+        """Those of the entries that are not being admitted already."""
+        return [entry for entry in entries if entry.id not in self.admitting]

@@ -1,0 +1,42 @@
+"""A page: one leased request, from the lease to its settlement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+
+from threadmill.store.work import Lease, PageCommit
+
+if TYPE_CHECKING:
+    from threadmill.crawl.lanes import LaneWork
+
+PAGE = "threadmill.page"
+"""Meta key of a leased request (and of what redirects replace it with): its `Page`. Never copied to children."""
+PARENT = "threadmill.parent"
+"""Meta key of a page's child on its way to the scheduler: the `Page` that yielded it."""
+
+
+class Page:
+    """What a worker knows of one leased request. Exactly one of commit, delay, park and release ends it."""
+
+    __slots__ = ("exhausted", "lane", "lease", "outstanding", "request", "settled", "since", "work")
+
+    def __init__(self, lane: LaneWork, lease: Lease, since: float) -> None:
+        self.lane = lane
+        self.lease = lease
+        self.since = since
+        """When it was leased, on the event loop's clock (s)."""
+        self.request: Request | None = None
+        """The request that stands for it now: the leased one, or what a redirect made of it."""
+        self.work = PageCommit(lease.id)
+        self.outstanding = 0
+        """Items that are still in the item pipelines."""
+        self.exhausted = False
+        """Whether the callback's output has ended."""
+        self.settled = False
+
+    @classmethod
+    def of(cls, request: Request | None) -> Page | None:
+        """The page a request stands for, if it was leased."""
+        return request.meta.get(PAGE) if request is not None else None

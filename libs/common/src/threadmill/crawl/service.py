@@ -1,0 +1,81 @@
+"""A stage as a service: one Scrapy process that serves it until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+from types import ModuleType
+from typing import Any
+
+import structlog
+from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
+from scrapy.settings import Settings
+
+from threadmill.crawl.addon import worker_of
+from threadmill.crawl.spider import StageSpider
+from threadmill.model.config import Config
+from threadmill.model.errors import ConfigError, StoreUnavailable
+from threadmill.model.source import Source, load_source
+from threadmill.store.connection import connect, wait_until_ready
+
+logger = structlog.get_logger()
+
+
+def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -> None:
+    """Serve a stage until SIGTERM or SIGINT; raises a `ThreadmillError` when it cannot begin."""
+    sources = sources_of(config)
+    url = config.redis_url.get_secret_value()
+    client = connect(url)
+    wait_until_ready(client, url, wait_ms=config.redis_wait_ms, tell=logger.warning)
+    client.close()
+
+    process = AsyncCrawlerProcess(_settings(config, sources, settings))
+    quiet_scrapy(config.log_level)
+    crawler = process.create_crawler(spider)
+    crawler.signals.connect(lambda: _hurry_when_overdue(crawler, process), signal=signals.engine_started, weak=False)
+    crawling = process.crawl(crawler, sources=sources, partitions=config.partitions, namespace=config.namespace)
+    process.start()
+    if crawling.done() and not crawling.cancelled() and (error := crawling.exception()) is not None:
+        raise StoreUnavailable(f"{spider.name} could not begin: {error}")
+
+
+def sources_of(config: Config) -> list[Source]:
+    """The sources a deployment serves."""
+    sources = [load_source(name) for name in config.sources]
+    if config.base_url:
+        if len(sources) != 1:
+            raise ConfigError("THREADMILL_BASE_URL moves one source; set THREADMILL_SOURCES to just that one")
+        sources = [sources[0].at(config.base_url)]
+    return sources
+
+
+def _settings(config: Config, sources: list[Source], module: ModuleType) -> Settings:
+    settings = Settings()
+    settings.set("ADDONS", {"threadmill.crawl.addon.Threadmill": 100})
+    settings.setmodule(module)
+    values: dict[str, Any] = {
+        "THREADMILL_CONFIG": config,
+        "CONCURRENT_REQUESTS": config.concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": config.concurrency,
+        "ROBOTSTXT_OBEY": any(source.obey_robots for source in sources),
+        "LOG_LEVEL": config.log_level,
+        "LOG_INSTALL_ROOT_HANDLER": False,
+        "STATS_DUMP": config.log_level == "DEBUG",
+    }
+    settings.setdict(values, priority="cmdline")
+    return settings
+
+
+def quiet_scrapy(level: str) -> None:
+    """Scrapy's own lines only where something is wrong, or at DEBUG. It sets its level anew for every process object."""
+    logging.getLogger("scrapy").setLevel("DEBUG" if level == "DEBUG" else "WARNING")
+    logging.getLogger("twisted").setLevel("WARNING")
+    # It warns that the Referer middleware is off, which we mean.
+    logging.getLogger("scrapy.downloadermiddlewares.redirect").setLevel("ERROR")
+
+
+def _hurry_when_overdue(crawler: Crawler, process: AsyncCrawlerProcess) -> None:
+    from twisted.internet import reactor  # noqa: PLC0415 - it must not be imported before Scrapy installs it
+
+    stop: Any = reactor.stop  # type: ignore[attr-defined]
+    worker_of(crawler).on_overdue = stop

@@ -1,0 +1,234 @@
+"""Settlement: sees every way a page can end, and settles it exactly once.
+
+Scrapy has no "request finished" hook. This spider middleware, nearest the engine, sees a callback's whole output; a
+wrapped errback sees what was never downloaded; signals see the items that take Scrapy's own path. A page is settled when
+its output is exhausted and each of its items has left the item pipelines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from itemadapter import ItemAdapter
+from scrapy import Request, signals
+from scrapy.exceptions import CloseSpider
+from scrapy.extensions.corestats import CoreStats
+from scrapy.http import Response
+from scrapy.utils.spider import iterate_spider_output
+from twisted.python.failure import Failure
+
+from threadmill.crawl.page import PAGE, PARENT, Page
+from threadmill.model.task import Task
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+    from threadmill.crawl.worker import Worker
+
+
+class Settlement:
+    """A spider middleware; the add-on puts it nearest the engine."""
+
+    def __init__(self, crawler: Crawler, worker: Worker) -> None:
+        self._crawler = crawler
+        self._worker = worker
+        self._direct = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        from threadmill.crawl.addon import worker_of  # noqa: PLC0415 - the add-on names this class
+
+        settlement = cls(crawler, worker_of(crawler))
+        connect = crawler.signals.connect
+        connect(settlement.opened, signal=signals.spider_opened)
+        connect(settlement.request_scheduled, signal=signals.request_scheduled)
+        return settlement
+
+    def opened(self) -> None:
+        """Items go straight to the page's commit, unless somebody in this project wants to see them on their way."""
+        pipelines = self._crawler.settings.getdict("ITEM_PIPELINES")
+        listeners = [
+            receiver
+            for signal in (signals.item_scraped, signals.item_dropped, signals.item_error)
+            for receiver in _receivers(signal, self._crawler)
+            if not isinstance(getattr(receiver, "__self__", None), CoreStats)
+        ]
+        self._direct = not pipelines and not listeners
+        if not self._direct:
+            connect = self._crawler.signals.connect
+            connect(self.item_scraped, signal=signals.item_scraped)
+            connect(self.item_dropped, signal=signals.item_dropped)
+            connect(self.item_error, signal=signals.item_error)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """The spider's own start, if it has one, and then the feed for as long as the service runs.
+
+        As long as this does not end the spider is never idle; when the engine stops it cancels it, and that is how the
+        worker learns that it shall take no more.
+        """
+        feeding = asyncio.ensure_future(self._worker.feed())
+        try:
+            async for output in start:
+                yield output
+            await feeding
+        except asyncio.CancelledError:
+            self._worker.stop()
+            raise
+
+    # What a callback yields ------------------------------------------------------------------------------------------
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        page = Page.of(response.request)
+        if page is None or page.settled:
+            async for output in result:
+                yield output
+            return
+        try:
+            async for output in result:
+                if (passed := self._collect(page, output)) is not None:
+                    yield passed
+        except Exception as error:
+            self._failed(page, error)
+            raise
+        self._exhausted(page)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> None:
+        """Nobody handled what a callback raised. It goes on to Scrapy, which logs it."""
+        page = Page.of(response.request)
+        if page is not None:
+            self._failed(page, exception)
+
+    def _collect(self, page: Page, output: Any) -> Any:
+        """Take in what belongs to the page's commit; return what Scrapy has to see."""
+        if output is None:
+            return None
+        if isinstance(output, Request):
+            if output.meta.get(PAGE) is not None:
+                output.meta.pop(PAGE)  # callbacks copy meta; a lease is not inherited
+                if output.errback is not None and isinstance(output.errback, Errback):
+                    output.errback = output.errback.original
+            output.meta[PARENT] = page
+            # Handed to the engine now, not yielded: Scrapy takes outputs up later, when the page may be settled already.
+            engine = self._crawler.engine
+            if engine is not None:
+                engine.crawl(output)
+            return None
+        if isinstance(output, Task):
+            page.work.subtasks.append(output)
+            return None
+        if self._direct:
+            page.work.items.append(dump_item(output))
+            return None
+        page.outstanding += 1
+        return output
+
+    def _exhausted(self, page: Page) -> None:
+        page.exhausted = True
+        self._finish(page)
+
+    def _finish(self, page: Page) -> None:
+        if page.exhausted and page.outstanding == 0 and not page.settled:
+            if self._direct and page.work.items:
+                self._worker.stats.inc_value("item_scraped_count", len(page.work.items))
+            self._worker.commit(page)
+
+    def _failed(self, page: Page, error: BaseException) -> None:
+        if page.settled:
+            return
+        if isinstance(error, CloseSpider):
+            self._worker.release(page)
+        else:
+            self._worker.fail(page, error)
+
+    # What was never downloaded ---------------------------------------------------------------------------------------
+
+    def guard(self, request: Request) -> None:
+        """Make sure that a leased request's failure comes here."""
+        if not isinstance(request.errback, Errback):
+            request.errback = Errback(self, request.errback)
+
+    def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> Iterable[Any]:
+        """Scrapy does not pass an errback's output through spider middlewares when the download itself failed."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        page = Page.of(request)
+        if page is None or page.settled:
+            return
+        error = failure.value
+        if original is None:
+            self._failed(page, error)
+            return
+        try:
+            output = original(failure)
+            if isinstance(output, Failure):
+                self._failed(page, output.value)
+                return
+            for each in iterate_spider_output(output):
+                if (passed := self._collect(page, each)) is not None:
+                    yield passed
+        except Exception as raised:
+            self._failed(page, raised)
+            raise
+        self._exhausted(page)
+
+    def request_scheduled(self, request: Request) -> None:
+        """A leased request may be dropped on its way to the scheduler (off-site, say): then its page ends here."""
+        page = Page.of(request)
+        if page is not None and page.request is not request:
+            self._worker.soon(self._ended_if_dropped, page, request)
+
+    def _ended_if_dropped(self, page: Page, request: Request) -> None:
+        if page.request is not request and not page.settled:
+            page.work.outcome = "ignored"
+            self._worker.commit(page)
+
+    # Items that take Scrapy's path -----------------------------------------------------------------------------------
+
+    def item_scraped(self, item: Any, response: Response | None) -> None:
+        if page := self._page_of(response):
+            page.work.items.append(dump_item(item))
+            self._item_left(page)
+
+    def item_dropped(self, item: Any, response: Response | None) -> None:
+        if page := self._page_of(response):
+            self._item_left(page)
+
+    def item_error(self, item: Any, response: Response | None, failure: Failure) -> None:
+        """An item was lost in a pipeline: the page is tried again rather than stored without it."""
+        if page := self._page_of(response):
+            self._failed(page, failure.value)
+
+    def _page_of(self, response: Any) -> Page | None:
+        page = Page.of(getattr(response, "request", None))
+        return None if page is None or page.settled else page
+
+    def _item_left(self, page: Page) -> None:
+        page.outstanding -= 1
+        self._finish(page)
+
+
+class Errback:
+    """A leased request's errback: settlement first, then the spider's own, if it has one."""
+
+    def __init__(self, settlement: Settlement, original: Callable[..., Any] | None) -> None:
+        self._settlement = settlement
+        self.original = original
+        self.__name__ = getattr(original, "__name__", "errback")
+
+    def __call__(self, failure: Failure) -> Iterable[Any]:
+        return self._settlement.download_failed(failure, self.original)
+
+
+def dump_item(item: Any) -> bytes:
+    """An item as JSON; raises `TypeError` naming what cannot be written."""
+    return orjson.dumps(item if type(item) is dict else ItemAdapter(item).asdict(), option=orjson.OPT_NON_STR_KEYS)
+
+
+def _receivers(signal: object, crawler: Crawler) -> list[Any]:
+    from pydispatch import dispatcher  # noqa: PLC0415 - Scrapy's signal library; its signal manager lists no receivers
+
+    return list(dispatcher.liveReceivers(dispatcher.getAllReceivers(crawler, signal)))

@@ -1,0 +1,144 @@
+"""The watcher: a thread with a connection of its own, for what must go on whatever the event loop is doing.
+
+It waits for new tasks when there is nothing else to do (a blocking read, so an idle worker costs next to nothing and
+starts at once), renews the leases of pages under way, and takes over what dead workers left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import redis
+from redis.exceptions import RedisError
+
+from threadmill.crawl.lanes import LaneWork
+from threadmill.crawl.page import Page
+from threadmill.store.calls import run_all
+from threadmill.store.connection import BLOCK_MS
+from threadmill.store.streams import TaskStreams
+from threadmill.store.work import Entry
+
+logger = logging.getLogger(__name__)
+
+LONGEST_PAGE_S = 3_600.0
+"""A page older than this is no longer renewed: something in it hangs, and another worker may have better luck."""
+TASKS_AT_ONCE = 32
+"""Tasks of one read; admitted, they are any worker's."""
+SILENCE_LEASES = 3
+"""A worker silent for so many lease lifetimes, and at least a minute, is forgotten."""
+
+
+class Watcher(threading.Thread):
+    """Serves one worker; `deliver` is called on the event loop."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        lanes: list[LaneWork],
+        *,
+        worker: str,
+        lease_ttl_ms: int,
+        max_deliveries: int,
+        held: dict[str, Page],
+        deliver: Callable[[LaneWork, list[Entry]], None],
+        look: Callable[[], None],
+    ) -> None:
+        super().__init__(name="threadmill-watcher", daemon=True)
+        self._client = client
+        self._lanes = lanes
+        self._streams = [TaskStreams(client, lane.store.keys, worker) for lane in lanes]
+        self._worker = worker
+        self._ttl_ms = lease_ttl_ms
+        self._max_deliveries = max_deliveries
+        self._held = held
+        self._deliver = deliver
+        self._look = look
+        self._loop = asyncio.get_running_loop()
+        self._watching = threading.Event()
+        self._stopped = threading.Event()
+        self._nudge = threading.Event()
+        self._rounds = 0
+
+    def watch(self, on: bool) -> None:
+        """Wait for new tasks, or leave the task streams to the feed."""
+        if on:
+            self._watching.set()
+            self._nudge.set()
+        else:
+            self._watching.clear()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._nudge.set()
+
+    def run(self) -> None:
+        every = min(self._ttl_ms / 3000, 5.0)
+        due = time.monotonic() + every * random.random()
+        while not self._stopped.is_set():
+            try:
+                now = time.monotonic()
+                if now >= due:
+                    self._keep()
+                    due = now + every * random.uniform(0.8, 1.0)
+                left = max(0.0, due - time.monotonic())
+                if self._watching.is_set():
+                    self._wait_for_tasks(min(left, BLOCK_MS / 1000))
+                else:
+                    self._nudge.wait(left)
+                    self._nudge.clear()
+            except (RedisError, OSError) as error:
+                # The exchange tells the operator; here it is enough to try again, and to ask for what may have got lost.
+                logger.debug("the watcher's connection failed: %s", error)
+                for lane in self._lanes:
+                    lane.reread = True
+                self._on_loop(self._look)
+                self._stopped.wait(random.uniform(0.5, 1.5))
+
+    def _wait_for_tasks(self, seconds: float) -> None:
+        """One blocking read over all lanes, express streams first."""
+        block_ms = max(1, int(seconds * 1000))
+        if len(self._lanes) == 1:
+            entries = self._streams[0].read(TASKS_AT_ONCE, block_ms=block_ms)
+            if entries:
+                self._on_loop(self._deliver, self._lanes[0], entries)
+            return
+        found = False
+        for lane, streams in zip(self._lanes, self._streams, strict=True):
+            if entries := streams.read(TASKS_AT_ONCE):
+                found = True
+                self._on_loop(self._deliver, lane, entries)
+        if not found:
+            self._stopped.wait(min(seconds, 0.25))
+
+    def _keep(self) -> None:
+        """Renew what is under way, say that we live, take over what the dead left."""
+        self._rounds += 1
+        oldest = self._loop.time() - LONGEST_PAGE_S
+        pages = [page for page in list(self._held.values()) if page.since > oldest]
+        silence_ms = max(60_000, SILENCE_LEASES * self._ttl_ms)
+        calls = []
+        for lane in self._lanes:
+            store = lane.store
+            if ids := [page.lease.id for page in pages if page.lane is lane]:
+                calls.append(store.renew(ids, ttl_ms=self._ttl_ms))
+            calls.append(store.report(self._worker, -1, {}))
+            calls.append(store.reclaim(max_deliveries=self._max_deliveries, silence_ms=silence_ms))
+        answers = run_all(self._client, calls)
+        reclaimed = [answer for call, answer in zip(calls, answers, strict=True) if call.script.name == "reclaim"]
+        if any(queued or parked for queued, parked, _ in reclaimed):
+            queued, parked = sum(r[0] for r in reclaimed), sum(r[1] for r in reclaimed)
+            logger.warning("took over %d pages of workers that stopped answering, parked %d", queued, parked)
+            self._on_loop(self._look)
+        if self._rounds % 3 == 1:
+            for lane, streams in zip(self._lanes, self._streams, strict=True):
+                if entries := streams.claim(self._ttl_ms):
+                    self._on_loop(self._deliver, lane, entries)
+
+    def _on_loop(self, act: Callable[..., None], *args: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act, *args)

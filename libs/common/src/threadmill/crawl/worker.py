@@ -1,0 +1,317 @@
+"""A worker: one process serving one stage. It owns the connection to Redis and settles pages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from threadmill.crawl import payload
+from threadmill.crawl.exchange import Errand, Exchange
+from threadmill.crawl.feed import Feed
+from threadmill.crawl.lanes import LaneWork
+from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
+from threadmill.crawl.page import Page
+from threadmill.crawl.watcher import Watcher
+from threadmill.model.config import Config
+from threadmill.model.errors import TaskError
+from threadmill.model.keys import Lane
+from threadmill.model.stages import Stage
+from threadmill.model.task import Task
+from threadmill.store.calls import run
+from threadmill.store.connection import connect
+from threadmill.store.filters import REQUEST_FILTERS
+from threadmill.store.orders import QUEUE_ORDERS
+from threadmill.store.stage import StageStore
+from threadmill.store.work import Child, Delay, Park, When
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from threadmill.crawl.dupefilter import FleetDupeFilter
+    from threadmill.crawl.stats import FleetStats
+
+logger = logging.getLogger(__name__)
+
+REPORT_S = 1.0
+"""How often a busy worker's counters travel with a commit."""
+CLOSE_S = 10.0
+"""How long a closing worker waits for Redis to take its last settlements."""
+WHEN = "threadmill.when"
+"""Meta key by which a callback makes a follow-up conditional: a `When`."""
+
+
+def new_worker_id() -> str:
+    """Short and unlike any other: host, process and four random characters."""
+    return f"{socket.gethostname()[:12]}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+class Worker:
+    """Ties feed, exchange and watcher together, and is what the Scrapy components talk to."""
+
+    def __init__(self, crawler: Crawler, config: Config, stage: Stage, lanes: list[tuple[Lane, float | None]]) -> None:
+        """`lanes` are the lanes served, each with its share of the site's rate (requests/s; None = no limit)."""
+        self.id = new_worker_id()
+        self._crawler = crawler
+        self._config = config
+        self._policy = RetryPolicy(config.retry_base_ms, config.retry_max_ms)
+        url = config.redis_url.get_secret_value()
+        self._client, self._watcher_client = connect(url), connect(url)
+        filters = {"order": QUEUE_ORDERS[config.queue_order], "request_filter": REQUEST_FILTERS[config.dupefilter]}
+        self.lanes = [
+            LaneWork.serving(
+                self._client, StageStore(lane, stage, **filters), self.id, int(1e6 / rate) if rate else 0
+            )
+            for lane, rate in lanes
+        ]
+        self.on_overdue: Callable[[], None] = lambda: None
+        """Called when a stopping worker has said goodbye while downloads still hang."""
+        self._reports = 0
+        self._reported_at = 0.0
+        self._closed = False
+
+    @property
+    def stats(self) -> FleetStats:
+        stats: Any = self._crawler.stats
+        return stats  # type: ignore[no-any-return]
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether work may still come: an idle spider is not a finished one."""
+        return not self._feed.stopped
+
+    async def open(self, spider: Spider) -> None:
+        self._spider: Any = spider
+        self._loop = asyncio.get_running_loop()
+        self._exchange = Exchange(self._client, self.lanes, self._config.max_failures)
+        self._feed = Feed(
+            self._exchange,
+            self.lanes,
+            worker=self.id,
+            concurrency=self._config.concurrency,
+            lease_ttl_ms=self._config.lease_ttl_ms,
+            requests_for=self._requests_for,
+            encode=self._encode,
+            decode=self._decode,
+        )
+        self._watcher = Watcher(
+            self._watcher_client,
+            self.lanes,
+            worker=self.id,
+            lease_ttl_ms=self._config.lease_ttl_ms,
+            max_deliveries=self._config.max_deliveries,
+            held=self._feed.held,
+            deliver=self._feed.deliver,
+            look=self._feed.look,
+        )
+        self._feed.on_watch = self._watcher.watch
+        self._exchange.board(self)
+        self._dupefilter: FleetDupeFilter = build_from_crawler(
+            load_object(self._crawler.settings["DUPEFILTER_CLASS"]), self._crawler
+        )
+        await self._exchange.in_thread(self._arrive)
+        self._exchange.start()
+        self._watcher.start()
+        logger.info("worker %s serves %s", self.id, ", ".join(lane.store.keys.base for lane in self.lanes))
+
+    async def feed(self) -> None:
+        """Hand leased requests to the engine for as long as the service runs, or until it was idle for too long."""
+        self._feed.start()
+        engine = self._crawler.engine
+        settlement = self._settlement()
+        idle = self._config.idle_close_ms / 1000
+        while not self._feed.stopped and engine is not None:
+            try:
+                batch = await asyncio.wait_for(self._feed.batch(), timeout=min(idle, 1.0) if idle else None)
+            except TimeoutError:
+                since = self._feed.idle_since
+                if since is not None and self._loop.time() - since >= idle:
+                    logger.info("no work for %g s; closing", idle)
+                    self.stop()
+                continue
+            for request in batch:
+                settlement.guard(request)
+                engine.crawl(request)
+
+    def stop(self) -> None:
+        """Take no more work; what is under way may finish for `grace_ms`, then it is given back."""
+        if not self._feed.stopped:
+            self._feed.stop()
+            self._loop.call_later(self._config.grace_ms / 1000, self._overdue)
+
+    async def close(self) -> None:
+        """Settle, give back, say goodbye."""
+        if self._closed:
+            return
+        self._closed = True
+        self._feed.stop()
+        self._watcher.stop()
+        self._give_back()
+        self._reported_at = 0.0
+        await self._exchange.close(CLOSE_S)
+        await self._loop.run_in_executor(None, self._leave)
+
+    def _arrive(self) -> None:
+        self.lanes[0].store.load(self._client)
+        for lane in self.lanes:
+            lane.streams.ensure_groups()
+            run(self._client, lane.store.report(self.id, -1, {}))
+
+    def _leave(self) -> None:
+        self._watcher.join(5)
+        try:
+            for lane in self.lanes:
+                run(self._client, lane.store.leave(self.id))
+        except Exception as error:
+            logger.warning("could not say goodbye to Redis (%s); the others will notice", error)
+        self._client.close()
+        self._watcher_client.close()
+
+    def _overdue(self) -> None:
+        """Pages in flight did not finish in time: give them back, and end without waiting for their downloads."""
+        if not self._closed:
+            asyncio.ensure_future(self.close()).add_done_callback(lambda _: self.on_overdue())
+
+    def _give_back(self) -> None:
+        pages = [page for page in list(self._feed.held.values()) if not page.settled]
+        if pages:
+            logger.info("giving back %d pages that were not finished", len(pages))
+        for page in pages:
+            self.release(page)
+
+    # Settling --------------------------------------------------------------------------------------------------------
+
+    def commit(self, page: Page) -> None:
+        """The page is done: all it caused becomes real together."""
+        if self._settle(page):
+            page.lane.outbox.commits.append(page.work)
+            if page.work.children:
+                page.lane.stir()
+            self._exchange.wake()
+
+    def fail(self, page: Page, error: BaseException) -> None:
+        """The page ended in an error: done after all, delayed, or parked, by what the error says."""
+        outcome = self._policy.outcome_of(error, page.lease.record.failures)
+        if isinstance(outcome, Settled):
+            page.work = type(page.work)(page.lease.id, outcome=outcome.counter)
+            self.commit(page)
+            return
+        if not self._settle(page):
+            return
+        if isinstance(outcome, Retry):
+            if outcome.pause_ms:
+                logger.warning("%s asks to wait %g s (%s)", page.request, outcome.pause_ms / 1000, outcome.error)
+            else:
+                logger.info("%s is tried again in %d ms: %s", page.request, outcome.wait_ms, outcome.error)
+            page.lane.outbox.delays.append(
+                Delay(
+                    page.lease.id, outcome.wait_ms, outcome.reason, outcome.error, outcome.pause_ms, outcome.counts
+                )
+            )
+            self._loop.call_later(outcome.wait_ms / 1000 + 0.01, self._feed.look)
+        elif isinstance(outcome, GiveUp):
+            logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
+            page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
+        self._exchange.wake()
+
+    def release(self, page: Page) -> None:
+        """Give the page back untouched."""
+        if self._settle(page):
+            page.lane.outbox.releases.append(page.lease.id)
+            self._exchange.wake()
+
+    def _settle(self, page: Page) -> bool:
+        if page.settled:
+            return False
+        page.settled = True
+        self._feed.settled(page)
+        return True
+
+    # For the scheduler -----------------------------------------------------------------------------------------------
+
+    def took(self) -> None:
+        self._feed.took()
+
+    def may_fetch(self, request: Request) -> bool:
+        """Whether the request is for one of the source's hosts (a redirect may lead elsewhere)."""
+        allows = getattr(self._spider, "allows", None)
+        return allows is None or bool(allows(request.url))
+
+    def add_child(self, page: Page, request: Request) -> bool:
+        """A follow-up of a page goes into that page's commit."""
+        if page.settled:
+            return False
+        when = request.meta.pop(WHEN, When.ALWAYS)
+        try:
+            data = self._encode(request)
+        except TaskError as error:
+            self.fail(page, error)
+            return False
+        if not page.work.fingerprint and page.request is not None:
+            page.work.fingerprint = self._fingerprint(page.request)
+        page.work.children.append(Child(data, self._fingerprint(request), request.priority, when))
+        return True
+
+    def add_root(self, request: Request) -> bool:
+        """A request that no page asked for goes into the shared queue with the next trip."""
+        lane = self.lanes[0]
+        lane.outbox.roots.append(Child(self._encode(request), self._fingerprint(request), request.priority))
+        lane.stir()
+        self._exchange.wake()
+        return True
+
+    def soon(self, act: Callable[..., None], *args: Any) -> None:
+        self._loop.call_soon(act, *args)
+
+    # A passenger of the exchange: its counters -----------------------------------------------------------------------
+
+    def errands(self) -> list[Errand]:
+        now = self._loop.time()
+        if now - self._reported_at < REPORT_S:
+            return []
+        self._reported_at = now
+        counts = self.stats.take()
+        self._reports += 1
+        report = self.lanes[0].store.report(self.id, self._reports, counts)
+        return [Errand(report, lambda _: None)] if counts else []
+
+    def starving(self) -> bool:
+        return True
+
+    def connection_failed(self) -> None:
+        """A report is safe to send again: it has a number."""
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _settlement(self) -> Any:
+        from threadmill.crawl.settlement import Settlement  # noqa: PLC0415 - settlement imports this module's types
+
+        settlement = self._crawler.get_spider_middleware(Settlement)
+        if settlement is None:
+            raise RuntimeError("the settlement middleware is missing; enable the add-on threadmill.crawl.addon.Threadmill")
+        return settlement
+
+    def _requests_for(self, task: Task) -> list[Request]:
+        return list(self._spider.requests_for(task))
+
+    def _fingerprint(self, request: Request) -> str:
+        own = getattr(self._spider, "fingerprint", None)
+        if own is not None:
+            return str(own(request))
+        return self._dupefilter.fingerprint(request)
+
+    def _encode(self, request: Request) -> bytes:
+        own = getattr(self._spider, "encode_request", None)
+        return bytes(own(request)) if own is not None else payload.encode(request, self._spider)
+
+    def _decode(self, data: bytes, lane: LaneWork) -> Request:
+        own = getattr(self._spider, "decode_request", None)
+        request: Request = own(data, lane.store.lane.source) if own is not None else payload.decode(data, self._spider)
+        return request

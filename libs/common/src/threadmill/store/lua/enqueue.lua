@@ -1,0 +1,21 @@
+-- enqueue: queue requests that no task and no page asked for.
+-- KEYS 1 requests  2 stats  3 seen root  4 jobs root
+-- ARGV stage, job, then per request: fingerprint ("" = do not filter), priority, payload
+-- Returns how many were queued.
+-- Twice: the dupefilter knows them the second time; unfiltered ones are queued twice, as their sender asked.
+local requests, stats, seen_root, jobs_root = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local stage, job, queued, filtered = ARGV[1], ARGV[2], 0, 0
+for i = 3, #ARGV, 3 do
+  local id, priority, payload = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  if id == "" or seen_request.add(seen_root, "", id, "") then
+    place(requests, member_of(sequence(stats, 1), compose(job, "", priority, "0", "0", payload)), priority, score)
+    queued = queued + 1
+  else
+    filtered = filtered + 1
+  end
+end
+count(stats, "accepted", queued)
+count(stats, "filtered", filtered)
+count_job(job, stage, "accepted", queued)
+flush(jobs_root, now_ms())
+return queued
