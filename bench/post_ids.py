@@ -21,9 +21,7 @@ def post_ids(site_url: str, pages: int) -> list[str]:
         expected += 1 + math.ceil(post["comment_count"] / COMMENTS_PER_PAGE)
         if expected >= pages * _SPARE:
             return chosen
-    raise RuntimeError(
-        f"{site_url} lists posts for about {expected:.0f} pages only; {pages * _SPARE:.0f} are needed"
-    )
+    raise RuntimeError(f"{site_url} lists posts for about {expected:.0f} pages only; {pages * _SPARE:.0f} are needed")
 
 
 def _listed(site_url: str) -> Iterator[dict[str, Any]]:

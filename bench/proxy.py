@@ -98,9 +98,7 @@ class Proxy:
 
     async def _dial(self, there: Pipe, back: Pipe) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(
-                lambda: End(back, there), "127.0.0.1", self._port
-            )
+            await asyncio.get_running_loop().create_connection(lambda: End(back, there), "127.0.0.1", self._port)
         except OSError:
             back.send(b"")  # nobody listens there: the caller sees its connection closed
 
@@ -121,9 +119,7 @@ def precise_loop() -> asyncio.AbstractEventLoop:
 
 def main() -> None:
     """The command line of `python -m bench.proxy`."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--listen", type=int, default=0, help="0 takes a free port")
     parser.add_argument("--to", type=int, required=True, help="the server's port on loopback")
     parser.add_argument("--delay-ms", type=float, required=True, help="added to a round trip")

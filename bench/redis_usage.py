@@ -33,9 +33,7 @@ class RedisUsage:
     cpu_us: float
 
     def __sub__(self, earlier: Self) -> "RedisUsage":
-        return RedisUsage(
-            self.calls - earlier.calls, self.commands - earlier.commands, self.cpu_us - earlier.cpu_us
-        )
+        return RedisUsage(self.calls - earlier.calls, self.commands - earlier.commands, self.cpu_us - earlier.cpu_us)
 
 
 class RedisUsageReader:

@@ -55,9 +55,7 @@ async def serve(port: int, port_file: Path | None) -> None:
 
 def main() -> None:
     """The command line of `python -m bench.site`."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
     parser.add_argument("--port-file", type=Path, help="where to write the port")
     options = parser.parse_args()

@@ -105,7 +105,6 @@ def _cells(row: Row) -> list[str]:
 
 def _line(cells: Sequence[str]) -> str:
     padded = (
-        f"{cell:{'<' if width < 0 else '>'}{abs(width)}}"
-        for cell, (_, width) in zip(cells, _COLUMNS, strict=True)
+        f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, (_, width) in zip(cells, _COLUMNS, strict=True)
     )
     return "  ".join(padded)

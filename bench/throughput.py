@@ -49,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pages", type=int, help=f"timed in each run, default {FULL.pages}")
     parser.add_argument("--delays", type=_numbers, help="of a Redis round trip in ms, default 0,2,20")
     parser.add_argument("--sides", type=_names, help=f"of {', '.join(SIDES)}; default all that are built")
-    parser.add_argument(
-        "--site", choices=("auto", "bench", "demo"), default="auto", help="auto: not the bottleneck"
-    )
+    parser.add_argument("--site", choices=("auto", "bench", "demo"), default="auto", help="auto: not the bottleneck")
     parser.add_argument("--short", action="store_true", help="one small round at 0 and 2 ms, for CI")
     parser.add_argument(
         "--json", action="store_true", help="one JSON document on standard output, the rest on standard error"
@@ -150,18 +148,14 @@ class Bench:
             timeout=run.seconds + run.warmup_seconds + _GRACE_S,
         )
         if process.returncode or not process.stdout.strip():
-            raise RuntimeError(
-                f"{side.name} failed with code {process.returncode}:\n{process.stderr[-4000:]}"
-            )
+            raise RuntimeError(f"{side.name} failed with code {process.returncode}:\n{process.stderr[-4000:]}")
         measured: Measured = {
             "side": side.name,
             "redis_delay_ms": delay,
             **json.loads(process.stdout.splitlines()[-1]),
         }
         if side.stored_items and (stored := side.stored_items(self._redis)) < measured["items_yielded"]:
-            raise RuntimeError(
-                f"{side.name} yielded {measured['items_yielded']} items but {stored} are in Redis"
-            )
+            raise RuntimeError(f"{side.name} yielded {measured['items_yielded']} items but {stored} are in Redis")
         print(json.dumps(measured), file=sys.stderr, flush=True)
         return measured
 
@@ -173,7 +167,5 @@ def _numbers(text: str) -> list[float]:
 def _names(text: str) -> list[str]:
     names = text.split(",")
     if unknown := set(names) - set(SIDES):
-        raise argparse.ArgumentTypeError(
-            f"no such side: {', '.join(sorted(unknown))}; there are {', '.join(SIDES)}"
-        )
+        raise argparse.ArgumentTypeError(f"no such side: {', '.join(sorted(unknown))}; there are {', '.join(SIDES)}")
     return names

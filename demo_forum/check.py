@@ -64,9 +64,7 @@ def compare(posts: Iterable[Mapping[str, Any]], comments: Iterable[Mapping[str, 
     )
 
 
-def tally(
-    stored: Iterable[Mapping[str, Any]], truth: Iterable[Mapping[str, Any]], names: Sequence[str]
-) -> Tally:
+def tally(stored: Iterable[Mapping[str, Any]], truth: Iterable[Mapping[str, Any]], names: Sequence[str]) -> Tally:
     """Compares stored rows with true ones by their fields `names`, the first of which is the id.
 
     Only a digest is kept of each true row, so that millions fit into memory.

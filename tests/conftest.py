@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 import redis
-
 from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.store.connection import connect
 

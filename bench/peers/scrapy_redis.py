@@ -3,8 +3,8 @@
 The choices, each the one that shows it at its best while it still does its job:
 
 - Tasks are pushed to its start list as the JSON its README asks for; plain URLs would log a warning each.
-- Queue class, serializer (pickle), and batch size (CONCURRENT_REQUESTS) are its defaults. Larger batches are
-  an option (`--batch`); they were measured to make no lasting difference on a site that answers at once.
+- Queue class, serializer (pickle) and batch size (CONCURRENT_REQUESTS) are its defaults. Taking 1,000 tasks at
+  a time (`--batch`) was measured too: a few percent slower with Redis near, under a tenth faster at 2 ms.
 - Items go to Redis, because sharing them is what it is used for; the pipeline does that from threads, one
   call an item.
 - `--stats` adds its RedisStatsCollector, which some deployments rely on for their totals.
@@ -39,16 +39,12 @@ class SharedSpider(RedisSpider, ForumSpider):  # type: ignore[misc]  # scrapy-re
 def push_tasks(run: Run) -> None:
     """Fills the start list, before the clock starts."""
     with Redis.from_url(run.near_redis_url) as redis:
-        redis.rpush(
-            _START_KEY, *(json.dumps({"url": run.site_url + post_path(post)}) for post in run.post_ids())
-        )
+        redis.rpush(_START_KEY, *(json.dumps({"url": run.site_url + post_path(post)}) for post in run.post_ids()))
 
 
 def main() -> None:
     """The side's process."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Run.from_json)
     parser.add_argument("--stats", action="store_true", help="counters in Redis too")
     parser.add_argument("--batch", type=int, help="tasks taken at a time; its default is CONCURRENT_REQUESTS")

@@ -38,9 +38,7 @@ def test_pages_weigh_up_to_4_kb() -> None:
             assert 0 < len(render(path.encode()) or b"") <= 4096
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/BBS/post/0", "/BBS/post/x", "/BBS/comment/10000/99", "/BBS/list/1/501"]
-)
+@pytest.mark.parametrize("path", ["/", "/BBS/post/0", "/BBS/post/x", "/BBS/comment/10000/99", "/BBS/list/1/501"])
 def test_pages_that_are_not_there(path: str) -> None:
     assert render(path.encode()) is None
 

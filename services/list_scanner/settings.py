@@ -1,3 +1,3 @@
-"""Scrapy settings of this service alone; docs/operations.md tells what is worth changing. Unset ones are lean and safe."""
+"""Scrapy settings of this service alone. What is not set here is lean and safe (threadmill.crawl.addon.LEAN)."""
 
 BOT_NAME = "list_scanner"

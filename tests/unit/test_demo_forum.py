@@ -22,9 +22,7 @@ from demo_forum.check import tally
 from demo_forum.moment import normalised
 from demo_forum.truth import COMMENT_FIELDS, POST_FIELDS, Digest, Ledger, row_digest, row_of
 
-SMALL = ForumConfig(
-    seed=7, forums=3, pages_per_forum=2, posts_per_page=5, mean_comments=12, comments_per_page=7
-)
+SMALL = ForumConfig(seed=7, forums=3, pages_per_forum=2, posts_per_page=5, mean_comments=12, comments_per_page=7)
 GROWING = ForumConfig(
     seed=7,
     forums=2,
@@ -97,9 +95,7 @@ class Visitor:
         return posts, comments
 
 
-def visit(
-    story: Callable[[Visitor], Awaitable[None]], config: ForumConfig = SMALL, knobs: Knobs | None = None
-) -> None:
+def visit(story: Callable[[Visitor], Awaitable[None]], config: ForumConfig = SMALL, knobs: Knobs | None = None) -> None:
     """Runs `story` against a forum on loopback whose clock stands still."""
 
     async def run() -> None:
@@ -209,9 +205,7 @@ def test_a_list_shows_the_newest_post_first_and_what_changes_about_it() -> None:
         published = [entry["published_at"] for entry in entries]
         assert published == sorted(published, reverse=True)
         for entry in entries:
-            comments = [
-                c for p in await visitor.pages(f"/BBS/comment/{entry['post_id']}") for c in p["comments"]
-            ]
+            comments = [c for p in await visitor.pages(f"/BBS/comment/{entry['post_id']}") for c in p["comments"]]
             assert entry["comment_count"] == len(comments)
             assert entry["last_reply_at"] == max((c["published_at"] for c in comments), default=None)
 
@@ -397,9 +391,7 @@ def test_a_knob_that_cannot_be_turned_says_why_and_stays(body: str, reason: str)
     visit(story)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"forums": 0}, {"straggler_share": 1.5}, {"mean_comments": -1.0}, {"seed": "x"}]
-)
+@pytest.mark.parametrize("wrong", [{"forums": 0}, {"straggler_share": 1.5}, {"mean_comments": -1.0}, {"seed": "x"}])
 def test_a_configuration_that_makes_no_forum_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ForumConfig(**wrong)

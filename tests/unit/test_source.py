@@ -170,14 +170,12 @@ class TestUrls:
             assert error.value.reason == "refused-key"
 
     @pytest.mark.parametrize("value", HOSTILE)
-    @pytest.mark.parametrize(
-        "template", ["/a/{key}/b", "/a/x-{key}", "/a?k={key}&p={page}", "/{key}/{slug}/?p=1"]
-    )
+    @pytest.mark.parametrize("template", ["/a/{key}/b", "/a/x-{key}", "/a?k={key}&p={page}", "/{key}/{slug}/?p=1"])
     def test_no_value_leaves_its_place_even_if_the_pattern_lets_it(self, template: str, value: str) -> None:
         # Given a source whose patterns refuse nothing
-        rules = Source.model_validate(
-            described(url=template, key_pattern=r"(?s).*", params={"slug": r"(?s).*"})
-        ).rules("list")
+        rules = Source.model_validate(described(url=template, key_pattern=r"(?s).*", params={"slug": r"(?s).*"})).rules(
+            "list"
+        )
         # When a hostile value is the key and the parameter
         try:
             path = rules.path(value, 1, {"slug": value})
@@ -273,9 +271,7 @@ class TestPaging:
     def test_count_of_pages(self) -> None:
         paging = Count(kind="count", pages="pages")
         assert [paging.after(page, 1, [3]) for page in (1, 2, 3, 4)] == [2, 3, None, None]
-        assert (
-            paging.after(1, 1, ["Page 1 of 12"]) is None
-        )  # the first number counts, so say which by the expression
+        assert paging.after(1, 1, ["Page 1 of 12"]) is None  # the first number counts, so say which by the expression
 
     def test_count_of_rows(self) -> None:
         paging = Count(kind="count", total="n", per_page=20, first_page=0)

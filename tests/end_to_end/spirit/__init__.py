@@ -1,1 +1,1 @@
-"""A real forum to collect: django-spirit, installed, filled, served on loopback, and its database to compare with."""
+"""A real forum to collect: django-spirit, seeded, served on loopback. Its database is the truth."""

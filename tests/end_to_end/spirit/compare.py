@@ -15,7 +15,7 @@ _NORMALISED = {"body": normal, "title": normal, "author": normal, "published_at"
 
 @dataclass(slots=True)
 class Comparison:
-    """One table: how many rows there should be and are, and how many are wrong, with samples for a person to read."""
+    """One table: how many rows there should be and are, how many are wrong, and samples of those."""
 
     expected: int = 0
     stored: int = 0
@@ -70,9 +70,7 @@ def compare(truth: Truth, store: Path, source: str = "spirit") -> Report:
     )
 
 
-def compare_rows(
-    expected: Mapping[str, Mapping[str, object]], stored: list[dict[str, Any]], key: str
-) -> Comparison:
+def compare_rows(expected: Mapping[str, Mapping[str, object]], stored: list[dict[str, Any]], key: str) -> Comparison:
     """Every expected row must be stored once, equal in every column the truth knows."""
     result = Comparison(expected=len(expected), stored=len(stored))
     seen: set[str] = set()

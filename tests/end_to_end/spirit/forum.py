@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from .environment import Environment, EnvironmentFailed
+from .environment import Environment, SpiritError
 
 _HERE = Path(__file__).parent
 _SEED_TIMEOUT_S = 300
@@ -33,7 +33,7 @@ class Forum:
 def spirit_forum(data: Path) -> Iterator[Forum]:
     """Spirit, freshly filled, for as long as the context lasts. Everything it makes is in the folder `data`.
 
-    Raises `EnvironmentFailed` with a plain message if Spirit cannot be installed, filled or started.
+    Raises `SpiritError` with a plain message if Spirit cannot be installed, filled or started.
     """
     environment = Environment(data / "venv")
     environment.ensure()
@@ -44,7 +44,11 @@ def spirit_forum(data: Path) -> Iterator[Forum]:
     _seed(environment, variables)
     with (content / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            [environment.python, _HERE / "serve.py"], env=variables, stdout=subprocess.PIPE, stderr=log
+            [environment.python, _HERE / "serve.py"],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
         )
         try:
             base_url = f"http://127.0.0.1:{_port(server, content / 'server.log')}"
@@ -65,9 +69,9 @@ def _seed(environment: Environment, variables: dict[str, str]) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailed(f"Spirit was not filled within {_SEED_TIMEOUT_S} s") from None
+        raise SpiritError(f"Spirit was not filled within {_SEED_TIMEOUT_S} s") from None
     if done.returncode:
-        raise EnvironmentFailed(f"Spirit cannot be filled:\n{done.stderr.strip()[-2000:]}")
+        raise SpiritError(f"Spirit cannot be filled:\n{done.stderr.strip()[-2000:]}")
 
 
 def _port(server: "subprocess.Popen[bytes]", log: Path) -> int:
@@ -77,7 +81,7 @@ def _port(server: "subprocess.Popen[bytes]", log: Path) -> int:
         selector.register(server.stdout, selectors.EVENT_READ)
         line = server.stdout.readline() if selector.select(_START_TIMEOUT_S) else b""
     if not line.strip().isdigit():
-        raise EnvironmentFailed(f"Spirit does not start:\n{log.read_text(errors='replace')[-2000:]}")
+        raise SpiritError(f"Spirit does not start:\n{log.read_text(errors='replace')[-2000:]}")
     return int(line)
 
 
@@ -90,7 +94,7 @@ def _wait(base_url: str, log: Path) -> None:
                 return
         except (URLError, OSError) as error:
             if time.monotonic() > deadline_s:
-                raise EnvironmentFailed(
+                raise SpiritError(
                     f"Spirit does not answer ({error}):\n{log.read_text(errors='replace')[-2000:]}"
                 ) from None
             time.sleep(0.1)
@@ -103,5 +107,5 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
-    if server.stdout is not None:
-        server.stdout.close()
+    for pipe in filter(None, (server.stdin, server.stdout)):
+        pipe.close()

@@ -1,10 +1,13 @@
-"""Fills Spirit through its own models, the same from the same seed. Runs in Spirit's environment, into $SPIRIT_DATA.
+"""Fills Spirit through its own models, the same from the same seed. Runs in Spirit's environment.
 
-What a collector may get wrong is in it: topics of 1 to 14 pages with the edges between them, removed comments (first ones
-too), removed and private topics, notes of moderators, edited comments, pinned topics, every month, noon and midnight.
+What a collector may get wrong is in it: topics of 1 to 14 pages and the edges between pages, removed comments
+(first ones too), removed and private topics, moderators' notes, edited comments, pinned topics, every month
+of a year, noon and midnight. Everything goes into the folder $SPIRIT_DATA.
 """
 
+# ruff: noqa: E402 - Django is set up before its models are imported
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -17,26 +20,25 @@ django.setup()
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import transaction
+from texts import NICKNAMES, text, title
+
 from spirit.category.models import Category
 from spirit.comment.models import Comment
 from spirit.core.conf import settings
 from spirit.core.utils.markdown import Markdown
 from spirit.topic.models import Topic
-from texts import NICKNAMES, text, title
 
 SEED = 20_26
 TOPICS = 240
 FIRST_DAY = datetime(2023, 1, 1, tzinfo=UTC)
-# Comments besides the topic's own text: around the edges of pages of 20, and long ones; the others have 0 to 25.
+# Comments besides the topic's own text: around the edges of pages of 20, and many. Other topics have 0 to 25.
 SIZES = (0, 1, 18, 19, 20, 21, 38, 39, 40, 41, 59, 60, 99, 100, 101, 120, 139, 150, 180, 199, 200, 219, 260)
 
 
 def users(random: Random) -> list:
     made = []
     for number, nickname in enumerate(NICKNAMES):
-        user = get_user_model().objects.create(
-            username=nickname if nickname in ("anna", "bob") else f"user{number}"
-        )
+        user = get_user_model().objects.create(username=nickname if nickname in ("anna", "bob") else f"user{number}")
         user.st.nickname = nickname
         user.st.is_administrator = number == 0
         user.st.is_moderator = number < 3
@@ -46,10 +48,7 @@ def users(random: Random) -> list:
 
 
 def categories() -> list[Category]:
-    named = [
-        Category.objects.create(title=title)
-        for title in ("News & more", "Погода", "日本語", "!!!", "Old news")
-    ]
+    named = [Category.objects.create(title=title) for title in ("News & more", "Погода", "日本語", "!!!", "Old news")]
     named.append(Category.objects.create(title="Wetter heute", parent=named[1]))
     return named
 
@@ -131,4 +130,4 @@ def seed() -> None:
 
 call_command("migrate", verbosity=0)
 seed()
-print(f"{Topic.objects.count()} topics, {Comment.objects.count()} comments")
+sys.stdout.write(f"{Topic.objects.count()} topics, {Comment.objects.count()} comments\n")

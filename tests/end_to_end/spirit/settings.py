@@ -1,4 +1,4 @@
-"""Django's settings for Spirit: those of a new Spirit project, with a database, caches and search of the rig's own."""
+"""Django's settings: those of a new Spirit project, with a database, caches and search of the rig's own."""
 
 import os
 from pathlib import Path

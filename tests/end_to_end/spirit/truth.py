@@ -1,4 +1,4 @@
-"""What a visitor of Spirit can see, straight from Spirit's database: no page, no Django, nothing of Threadmill."""
+"""What a visitor of Spirit can see, straight from its database: no page, no Django, nothing of Threadmill."""
 
 import sqlite3
 from contextlib import closing
@@ -27,7 +27,7 @@ ORDER BY comment.topic_id, comment.date
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Rows by id, as column → value. Times are to the minute, as Spirit shows them; white space is normalised."""
+    """Rows by id. Times are to the minute, as Spirit shows them; white space is normalised."""
 
     posts: dict[str, dict[str, object]]
     comments: dict[str, dict[str, object]]
@@ -88,9 +88,7 @@ def text_of(markup: str) -> str | None:
 class _Text(HTMLParser):
     """Collects text; what stands on a line of its own is set apart."""
 
-    _APART = frozenset(
-        ("p", "br", "li", "ul", "ol", "pre", "blockquote", "h2", "table", "tr", "th", "td", "hr", "div")
-    )
+    _APART = frozenset(("p", "br", "li", "ul", "ol", "pre", "blockquote", "h2", "table", "tr", "th", "td", "hr", "div"))
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

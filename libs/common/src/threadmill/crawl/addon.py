@@ -8,6 +8,7 @@ Settings of scrapy-redis are read where their meaning is the same: docs/from-scr
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter
@@ -44,12 +45,17 @@ LEAN: dict[str, Any] = {
 }
 """Defaults of a stage, below the project's own settings. Figures: docs/decisions/0003-lean-scrapy.md."""
 
-FROM_SCRAPY_REDIS = {
+_QUEUES = {
+    "PriorityQueue": "priority",
+    "FifoQueue": "fifo",
+    "LifoQueue": "lifo",
+    "SpiderPriorityQueue": "priority",
+}
+FROM_SCRAPY_REDIS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "REDIS_URL": ("redis_url", str),
     "SCHEDULER_QUEUE_CLASS": ("queue_order", lambda value: _QUEUES.get(value.rpartition(".")[2], value)),
     "MAX_IDLE_TIME_BEFORE_CLOSE": ("idle_close_ms", lambda seconds: int(float(seconds) * 1000)),
 }
-_QUEUES = {"PriorityQueue": "priority", "FifoQueue": "fifo", "LifoQueue": "lifo", "SpiderPriorityQueue": "priority"}
 
 
 class QuietLogFormatter(LogFormatter):

@@ -13,11 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import redis
-from redis.exceptions import RedisError
-
 from threadmill.crawl.lanes import LaneWork
 from threadmill.store.calls import Call, Command, attempt_all
+from threadmill.store.connection import STORE_FAILURES, Client
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +59,7 @@ class Passenger(Protocol):
 class Exchange:
     """Carries the settlements of pages, and the errands of its passengers."""
 
-    def __init__(self, client: redis.Redis, lanes: list[LaneWork], max_failures: int) -> None:
+    def __init__(self, client: Client, lanes: list[LaneWork], max_failures: int) -> None:
         self._client = client
         self._lanes = lanes
         self._max_failures = max_failures
@@ -146,7 +144,7 @@ class Exchange:
             try:
                 answers = await loop.run_in_executor(self._thread, attempt_all, self._client, calls)
                 break
-            except (RedisError, OSError) as error:
+            except STORE_FAILURES as error:
                 # Any of the calls may have run: all are safe to run again.
                 logger.warning("Redis does not answer (%s); trying again", error)
                 for passenger in self._passengers:

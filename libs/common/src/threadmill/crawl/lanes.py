@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import redis
-
+from threadmill.store.connection import Client
 from threadmill.store.stage import StageStore
 from threadmill.store.streams import TaskStreams
 from threadmill.store.work import Admission, Child, Delay, Entry, PageCommit, Park, Refusal
@@ -48,7 +47,7 @@ class LaneWork:
     """A reply may have been lost: entries delivered to us may be unknown to us."""
 
     @classmethod
-    def serving(cls, client: redis.Redis, store: StageStore, worker: str, interval_us: int) -> LaneWork:
+    def serving(cls, client: Client, store: StageStore, worker: str, interval_us: int) -> LaneWork:
         return cls(store, TaskStreams(client, store.keys, worker), interval_us)
 
     def stir(self) -> None:

@@ -80,7 +80,7 @@ class RetryPolicy:
         reason, text = f"http-{response.status}", f"HTTP {response.status} from {response.url}"
         asked = retry_after_ms(response)
         if response.status in TOLD_TO_WAIT and asked is not None:
-            # Told to wait: all replicas do, and it is not the page's failure. Jitter keeps them from coming back at once.
+            # Told to wait: all replicas do, and it is no failure. Jitter keeps them from coming back at once.
             return Retry(reason, text, int(asked * random.uniform(1.0, 1.2)), pause_ms=asked, counts=False)
         return Retry(reason, text, self.backoff_ms(failures))
 

@@ -16,7 +16,7 @@ MAX_BYTES = 1_000_000
 _LOCAL_META = {PAGE, PARENT, "download_slot", "download_latency", "download_timeout", "redirect_times"}
 
 
-class UnserializableRequest(TaskError):
+class UnserializableRequestError(TaskError):
     """A request that cannot be written as JSON: a callback that is no method of the spider, or meta that is no JSON."""
 
     def __init__(self, message: str) -> None:
@@ -24,7 +24,7 @@ class UnserializableRequest(TaskError):
 
 
 def encode(request: Request, spider: Spider) -> bytes:
-    """Write a request; raises `UnserializableRequest` saying which part of it cannot be written."""
+    """Write a request; raises `UnserializableRequestError` saying which part of it cannot be written."""
     meta = {key: value for key, value in request.meta.items() if key not in _LOCAL_META and not key.startswith("_")}
     body: dict[str, Any] = {"u": request.url}
     optional = {
@@ -43,9 +43,11 @@ def encode(request: Request, spider: Spider) -> bytes:
     try:
         data = orjson.dumps(body)
     except TypeError as error:
-        raise UnserializableRequest(f"the request for {request.url} is not JSON: {error}") from None
+        raise UnserializableRequestError(f"the request for {request.url} is not JSON: {error}") from None
     if len(data) > MAX_BYTES:
-        raise UnserializableRequest(f"the request for {request.url} has {len(data)} bytes; at most {MAX_BYTES} are kept")
+        raise UnserializableRequestError(
+            f"the request for {request.url} has {len(data)} bytes; at most {MAX_BYTES} are kept"
+        )
     return data
 
 
@@ -72,7 +74,9 @@ def _name_of(function: Any, spider: Spider) -> str | None:
         return None
     name = getattr(function, "__name__", "")
     if getattr(function, "__self__", None) is not spider or getattr(spider, name, None) != function:
-        raise UnserializableRequest(f"{function!r} is not a method of the spider, so no other worker could call it")
+        raise UnserializableRequestError(
+            f"{function!r} is not a method of the spider, so no other worker could call it"
+        )
     return str(name)
 
 

@@ -71,4 +71,6 @@ _SHORT = {
     "stale": "s",
 }
 _LONG = {short: name for name, short in _SHORT.items()}
-_DEFAULTS: dict[str, Any] = {f.name: f.default if f.name != "params" else {} for f in fields(PageReference) if f.name in _SHORT}
+_DEFAULTS: dict[str, Any] = {
+    f.name: f.default if f.name != "params" else {} for f in fields(PageReference) if f.name in _SHORT
+}

@@ -14,8 +14,8 @@ from scrapy.settings import Settings
 from threadmill.crawl.addon import worker_of
 from threadmill.crawl.spider import StageSpider
 from threadmill.model.config import Config
-from threadmill.model.errors import ConfigError, StoreUnavailable
-from threadmill.model.source import Source, load_source
+from threadmill.model.errors import StoreUnavailable
+from threadmill.model.source import Source, configured_sources
 from threadmill.store.connection import connect, wait_until_ready
 
 logger = structlog.get_logger()
@@ -23,7 +23,7 @@ logger = structlog.get_logger()
 
 def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -> None:
     """Serve a stage until SIGTERM or SIGINT; raises a `ThreadmillError` when it cannot begin."""
-    sources = sources_of(config)
+    sources = configured_sources(config)
     url = config.redis_url.get_secret_value()
     client = connect(url)
     wait_until_ready(client, url, wait_ms=config.redis_wait_ms, tell=logger.warning)
@@ -37,16 +37,6 @@ def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -
     process.start()
     if crawling.done() and not crawling.cancelled() and (error := crawling.exception()) is not None:
         raise StoreUnavailable(f"{spider.name} could not begin: {error}")
-
-
-def sources_of(config: Config) -> list[Source]:
-    """The sources a deployment serves."""
-    sources = [load_source(name) for name in config.sources]
-    if config.base_url:
-        if len(sources) != 1:
-            raise ConfigError("THREADMILL_BASE_URL moves one source; set THREADMILL_SOURCES to just that one")
-        sources = [sources[0].at(config.base_url)]
-    return sources
 
 
 def _settings(config: Config, sources: list[Source], module: ModuleType) -> Settings:
@@ -67,7 +57,7 @@ def _settings(config: Config, sources: list[Source], module: ModuleType) -> Sett
 
 
 def quiet_scrapy(level: str) -> None:
-    """Scrapy's own lines only where something is wrong, or at DEBUG. It sets its level anew for every process object."""
+    """Scrapy's own lines only where something is wrong, or at DEBUG. It sets its level for every process object."""
     logging.getLogger("scrapy").setLevel("DEBUG" if level == "DEBUG" else "WARNING")
     logging.getLogger("twisted").setLevel("WARNING")
     # It warns that the Referer middleware is off, which we mean.
@@ -77,5 +67,5 @@ def quiet_scrapy(level: str) -> None:
 def _hurry_when_overdue(crawler: Crawler, process: AsyncCrawlerProcess) -> None:
     from twisted.internet import reactor  # noqa: PLC0415 - it must not be imported before Scrapy installs it
 
-    stop: Any = reactor.stop  # type: ignore[attr-defined]
-    worker_of(crawler).on_overdue = stop
+    loop: Any = reactor
+    worker_of(crawler).on_overdue = loop.stop

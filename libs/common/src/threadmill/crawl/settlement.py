@@ -1,8 +1,8 @@
 """Settlement: sees every way a page can end, and settles it exactly once.
 
 Scrapy has no "request finished" hook. This spider middleware, nearest the engine, sees a callback's whole output; a
-wrapped errback sees what was never downloaded; signals see the items that take Scrapy's own path. A page is settled when
-its output is exhausted and each of its items has left the item pipelines.
+wrapped errback sees what was never downloaded; signals see the items that take Scrapy's own path. A page is settled
+when its output is exhausted and each of its items has left the item pipelines.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Settlement:
                 if output.errback is not None and isinstance(output.errback, Errback):
                     output.errback = output.errback.original
             output.meta[PARENT] = page
-            # Handed to the engine now, not yielded: Scrapy takes outputs up later, when the page may be settled already.
+            # Handed to the engine now, not yielded: Scrapy takes outputs up later, when the page may be settled.
             engine = self._crawler.engine
             if engine is not None:
                 engine.crawl(output)
@@ -137,8 +137,8 @@ class Settlement:
                 self._worker.stats.inc_value("item_scraped_count", len(page.work.items))
             self._worker.commit(page)
 
-    def _failed(self, page: Page, error: BaseException) -> None:
-        if page.settled:
+    def _failed(self, page: Page, error: BaseException | None) -> None:
+        if page.settled or error is None:
             return
         if isinstance(error, CloseSpider):
             self._worker.release(page)

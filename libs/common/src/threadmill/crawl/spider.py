@@ -80,7 +80,14 @@ class StageSpider(Spider):
 
     stage: ClassVar[Stage]
 
-    def __init__(self, *args: Any, sources: Iterable[Source] = (), partitions: int = 1, namespace: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sources: Iterable[Source] = (),
+        partitions: int = 1,
+        namespace: str = "",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.sources = {source.name: source for source in sources}
         if not self.sources:

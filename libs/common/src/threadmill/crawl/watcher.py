@@ -12,14 +12,12 @@ import random
 import threading
 import time
 from collections.abc import Callable
-
-import redis
-from redis.exceptions import RedisError
+from typing import Any
 
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import Page
-from threadmill.store.calls import run_all
-from threadmill.store.connection import BLOCK_MS
+from threadmill.store.calls import Call, run_all
+from threadmill.store.connection import BLOCK_MS, STORE_FAILURES, Client
 from threadmill.store.streams import TaskStreams
 from threadmill.store.work import Entry
 
@@ -38,7 +36,7 @@ class Watcher(threading.Thread):
 
     def __init__(
         self,
-        client: redis.Redis,
+        client: Client,
         lanes: list[LaneWork],
         *,
         worker: str,
@@ -91,8 +89,8 @@ class Watcher(threading.Thread):
                 else:
                     self._nudge.wait(left)
                     self._nudge.clear()
-            except (RedisError, OSError) as error:
-                # The exchange tells the operator; here it is enough to try again, and to ask for what may have got lost.
+            except STORE_FAILURES as error:
+                # The exchange tells the operator; here we try again, and ask for what may have got lost.
                 logger.debug("the watcher's connection failed: %s", error)
                 for lane in self._lanes:
                     lane.reread = True
@@ -121,7 +119,7 @@ class Watcher(threading.Thread):
         oldest = self._loop.time() - LONGEST_PAGE_S
         pages = [page for page in list(self._held.values()) if page.since > oldest]
         silence_ms = max(60_000, SILENCE_LEASES * self._ttl_ms)
-        calls = []
+        calls: list[Call[Any]] = []
         for lane in self._lanes:
             store = lane.store
             if ids := [page.lease.id for page in pages if page.lane is lane]:

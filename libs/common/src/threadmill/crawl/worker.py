@@ -64,10 +64,13 @@ class Worker:
         self._policy = RetryPolicy(config.retry_base_ms, config.retry_max_ms)
         url = config.redis_url.get_secret_value()
         self._client, self._watcher_client = connect(url), connect(url)
-        filters = {"order": QUEUE_ORDERS[config.queue_order], "request_filter": REQUEST_FILTERS[config.dupefilter]}
+        order, request_filter = QUEUE_ORDERS[config.queue_order], REQUEST_FILTERS[config.dupefilter]
         self.lanes = [
             LaneWork.serving(
-                self._client, StageStore(lane, stage, **filters), self.id, int(1e6 / rate) if rate else 0
+                self._client,
+                StageStore(lane, stage, order=order, request_filter=request_filter),
+                self.id,
+                int(1e6 / rate) if rate else 0,
             )
             for lane, rate in lanes
         ]
@@ -212,7 +215,12 @@ class Worker:
                 logger.info("%s is tried again in %d ms: %s", page.request, outcome.wait_ms, outcome.error)
             page.lane.outbox.delays.append(
                 Delay(
-                    page.lease.id, outcome.wait_ms, outcome.reason, outcome.error, outcome.pause_ms, outcome.counts
+                    page.lease.id,
+                    outcome.wait_ms,
+                    outcome.reason,
+                    outcome.error,
+                    outcome.pause_ms,
+                    outcome.counts,
                 )
             )
             self._loop.call_later(outcome.wait_ms / 1000 + 0.01, self._feed.look)
@@ -295,7 +303,9 @@ class Worker:
 
         settlement = self._crawler.get_spider_middleware(Settlement)
         if settlement is None:
-            raise RuntimeError("the settlement middleware is missing; enable the add-on threadmill.crawl.addon.Threadmill")
+            raise RuntimeError(
+                "the settlement middleware is missing; enable the add-on threadmill.crawl.addon.Threadmill"
+            )
         return settlement
 
     def _requests_for(self, task: Task) -> list[Request]:

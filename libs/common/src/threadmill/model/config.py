@@ -17,7 +17,8 @@ class Config(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="THREADMILL_", frozen=True, extra="ignore")
 
     redis_url: SecretStr = Field(
-        SecretStr("redis://127.0.0.1:6379/0"), description="redis://, rediss:// or unix:// URL of Redis or Valkey"
+        SecretStr("redis://127.0.0.1:6379/0"),
+        description="redis://, rediss:// or unix:// URL of Redis or Valkey",
     )
     redis_wait_ms: int = Field(60_000, ge=0, description="how long to wait at start for a Redis that does not answer")
     namespace: str = Field("", pattern=r"^[A-Za-z0-9_.-]{0,64}$", description="stands before every key")
@@ -27,7 +28,8 @@ class Config(BaseSettings):
     base_url: str = Field("", description="overrides the base URL of the one source, e.g. of a demo forum")
     partitions: int = Field(1, ge=1, le=4096, description="partitions of each source")
     store_url: SecretStr = Field(
-        SecretStr("sqlite:///data/threadmill.db"), description="where the item writer stores rows (SQLAlchemy URL)"
+        SecretStr("sqlite:///data/threadmill.db"),
+        description="where the item writer stores rows (SQLAlchemy URL)",
     )
     lease_ttl_ms: int = Field(
         30_000, ge=500, le=3_600_000, description="after this long without renewal a page is another's"
@@ -41,10 +43,14 @@ class Config(BaseSettings):
     concurrency: int = Field(16, ge=1, le=1000, description="downloads at a time of one worker")
     queue_order: str = Field("priority", pattern="^(priority|fifo|lifo)$", description="priority, fifo or lifo")
     dupefilter: str = Field(
-        "run", pattern="^(run|exact|set|bloom|window)$", description="filter of follow-up requests; see redis-keys.md"
+        "run",
+        pattern="^(run|exact|set|bloom|window)$",
+        description="filter of follow-up requests; see redis-keys.md",
     )
     idle_close_ms: int = Field(0, ge=0, description="a service without work for this long closes; 0 = waits for ever")
-    grace_ms: int = Field(20_000, ge=0, description="after SIGTERM, time for pages in flight before they are given back")
+    grace_ms: int = Field(
+        20_000, ge=0, description="after SIGTERM, time for pages in flight before they are given back"
+    )
     log_format: str = Field("console", pattern="^(console|json)$", description="console or json")
     log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
 

@@ -45,7 +45,9 @@ def free_port() -> int:
 class EmbeddedRedis:
     """A Redis server on loopback with its data in `folder`; append-only file on, nothing ever evicted."""
 
-    def __init__(self, folder: Path, *, fsync: str = "everysec", password: str = "", options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, *, fsync: str = "everysec", password: str = "", options: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
         self.port = free_port()
         self._password = password
@@ -67,13 +69,21 @@ class EmbeddedRedis:
         """Start it (again) and wait until it accepts connections."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / "redis.log"
-        settings = ["bind 127.0.0.1", f"port {self.port}", f"dir {self.folder.resolve()}", "maxmemory-policy noeviction"]
+        settings = [
+            "bind 127.0.0.1",
+            f"port {self.port}",
+            f"dir {self.folder.resolve()}",
+            "maxmemory-policy noeviction",
+        ]
         settings += ["set-max-intset-entries 4096", "daemonize no", f"logfile {log.resolve()}"]
         if self._password:
             settings.append(f"requirepass {self._password}")
         # Settings go through standard input: a password must not be seen in the process list.
         self._process = subprocess.Popen(  # noqa: S603 - a path we found ourselves
-            [find_server(), "-", *self._options], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            [find_server(), "-", *self._options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
         )
         if self._process.stdin:
             self._process.stdin.write("\n".join(settings).encode() + b"\n")
@@ -109,5 +119,7 @@ class EmbeddedRedis:
     def __enter__(self) -> EmbeddedRedis:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()

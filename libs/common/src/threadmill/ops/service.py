@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -17,7 +18,7 @@ EXIT_OTHER = 1
 
 
 def run_service(name: str, serve: Callable[[Config], None]) -> int:
-    """Run a service; returns the process's exit status: 0 stopped in good order, 2 settings, 3 Redis, 1 anything else."""
+    """Run a service; the process's exit status: 0 stopped in good order, 2 settings, 3 Redis, 1 anything else."""
     try:
         config = Config.from_environment()
         configure_logs(config, name)
@@ -38,7 +39,7 @@ def exit_status(error: ThreadmillError) -> int:
 
 def configure_logs(config: Config, service: str) -> None:
     """All logs, ours and the libraries', as one line each on standard error: for people, or as JSON."""
-    shared = [
+    shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -50,7 +51,7 @@ def configure_logs(config: Config, service: str) -> None:
         if config.log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)
     )
-    last = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    last: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if config.log_format == "json":
         last.append(structlog.processors.format_exc_info)
     handler = logging.StreamHandler(sys.stderr)

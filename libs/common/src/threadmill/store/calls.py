@@ -74,7 +74,7 @@ def attempt_all(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) 
 def _send(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) -> list[Any]:
     pipeline = client.pipeline(transaction=False)
     for call in calls:
-        pipeline.execute_command(*call.command)
+        pipeline.execute_command(*call.command)  # type: ignore[no-untyped-call]
     return list(pipeline.execute(raise_on_error=False))
 
 

@@ -20,13 +20,18 @@ from redis.retry import Retry
 from threadmill.model.config import without_password
 from threadmill.model.errors import ConfigError, StoreRefused, StoreUnavailable
 
+Client = redis.Redis
+"""A connection to Redis, for one thread. Outside `store` it is only passed on."""
+STORE_FAILURES = (RedisError, OSError)
+"""What a call raises when Redis does not answer or refuses."""
+
 MIN_VERSION = (6, 2)
 BLOCK_MS = 2_000
 """Longest blocking read; below the socket's timeout, so that a dead connection is told from a quiet stream."""
 SOCKET_TIMEOUT_S = 5.0
 
 
-def connect(url: str) -> redis.Redis:
+def connect(url: str) -> Client:
     """A client for one thread. It connects on first use and never retries by itself: the caller knows what is safe."""
     try:
         return redis.Redis.from_url(
@@ -43,9 +48,7 @@ def connect(url: str) -> redis.Redis:
         raise ConfigError(f"THREADMILL_REDIS_URL is not a Redis URL: {error}") from None
 
 
-def wait_until_ready(
-    client: redis.Redis, url: str, *, wait_ms: int, tell: Callable[[str], None] = lambda _: None
-) -> None:
+def wait_until_ready(client: Client, url: str, *, wait_ms: int, tell: Callable[[str], None] = lambda _: None) -> None:
     """Wait until Redis answers and check that it is fit for use.
 
     Waits up to `wait_ms` with growing pauses (0.1 to 5 s), telling so; then raises `StoreUnavailable`. Raises
@@ -69,16 +72,16 @@ def wait_until_ready(
             reason = f"does not answer ({error})"
         left = deadline - time.monotonic()
         if left <= 0:
+            waited = f", waited {wait_ms / 1000:g} s (THREADMILL_REDIS_WAIT_MS)" if wait_ms else ""
             raise StoreUnavailable(
-                f"Redis at {without_password(url)} {reason}; gave up after {wait_ms / 1000:g} s. "
-                "Start it, or set THREADMILL_REDIS_URL (and THREADMILL_REDIS_WAIT_MS to wait longer)"
+                f"Redis at {without_password(url)} {reason}{waited}; start it, or set THREADMILL_REDIS_URL"
             )
         tell(f"Redis at {without_password(url)} {reason}; waiting, {left:.0f} s left")
         time.sleep(min(pause, left))
         pause = min(pause * 2, 5.0)
 
 
-def _check(client: redis.Redis, url: str) -> None:
+def _check(client: Client, url: str) -> None:
     server = client.info("server")
     version = str(server.get("redis_version", "0"))
     if tuple(int(part) for part in version.split(".")[:2]) < MIN_VERSION:
@@ -86,6 +89,6 @@ def _check(client: redis.Redis, url: str) -> None:
     policy = client.info("memory").get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise StoreRefused(
-            f"Redis at {without_password(url)} has maxmemory-policy {policy}: it would throw away work when it is full. "
+            f"Redis at {without_password(url)} has maxmemory-policy {policy}: it would throw away work when full. "
             "Set it to noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in redis.conf)"
         )

@@ -78,7 +78,7 @@ class SetFilter(_ByFingerprint):
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter(_ByFingerprint):
-    """A scalable Bloom filter: calls a new id known with probability < `error`; never a known one new. Not deletable."""
+    """A scalable Bloom filter: calls a new id known with probability < `error`, never a known one new."""
 
     capacity: int = 100_000
     """Ids the first layer holds; each further layer holds twice as many."""

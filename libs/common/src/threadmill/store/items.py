@@ -65,7 +65,7 @@ class ItemStream:
     def claim(self, idle_ms: int, count: int = 100) -> list[ItemEntry]:
         """Take over pages' items that another consumer took `idle_ms` ago and never settled."""
         try:
-            reply: Any = self._client.execute_command(
+            reply: Any = self._client.execute_command(  # type: ignore[no-untyped-call]
                 "XAUTOCLAIM", self._lane.items, self._group, self._consumer, idle_ms, "0-0", "COUNT", count
             )
         except ResponseError as error:

@@ -127,7 +127,13 @@ class StageStore:
                 args += [int(child.when), child.fingerprint, child.priority, child.payload]
             args.append(len(page.subtasks))
             for task in page.subtasks:
-                args += [self._targets[task.stage], task.key, self._task_id(task), task.version, int(task.force)]
+                args += [
+                    self._targets[task.stage],
+                    task.key,
+                    self._task_id(task),
+                    task.version,
+                    int(task.force),
+                ]
                 args += [task.parent, task.extras()]
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
         return self._call("commit", tuple(roots), args, _committed)
@@ -177,8 +183,8 @@ class StageStore:
         """Take expired leases back. Answers (queued again, parked, workers forgotten)."""
         keys = self.keys
         roots = (keys.leases, keys.leased, keys.requests, keys.stats, keys.dead, keys.dead_index)
-        roots += (self.lane.jobs_prefix, keys.workers, keys.reports, keys.tasks, keys.express)
-        return self._call("reclaim", roots, [self.stage.name, GROUP, max_deliveries, silence_ms, limit], tuple)
+        others = (self.lane.jobs_prefix, keys.workers, keys.reports, keys.tasks, keys.express)
+        return self._call("reclaim", roots + others, [self.stage.name, GROUP, max_deliveries, silence_ms, limit], tuple)
 
     def report(self, worker: str, number: int, increments: dict[str, int]) -> Call[int]:
         """Say that a worker lives, and add what it counted since its last report (each number once)."""

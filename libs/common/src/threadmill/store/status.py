@@ -18,6 +18,9 @@ SILENCE_MS = 15_000
 """A worker reports every few seconds; one silent for this long is not counted as alive."""
 
 
+COUNTS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done", "filtered", "workers")
+
+
 @dataclass(frozen=True, slots=True)
 class Books:
     """A stage's books at one instant: `accepted = done + tasks + requests + leased + delayed + dead`."""
@@ -91,14 +94,15 @@ def _books_call(lane: Lane, stage: str) -> Call[Books]:
 
 
 def _books(reply: list[int]) -> Books:
-    return Books(*reply[:9], paused=bool(reply[9]))
+    *numbers, paused = reply
+    return Books(**dict(zip(COUNTS, numbers, strict=True)), paused=bool(paused))
 
 
 def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
     """Items committed and not yet settled by the store that is furthest behind."""
     waiting = 0
     for lane in lanes:
-        stats = {name.decode(): int(value) for name, value in client.hgetall(lane.items_stats).items()}
+        stats = {name.decode(): int(value) for name, value in _hash(client, lane.items_stats).items()}
         settled = [value for name, value in stats.items() if name.startswith("settled:")]
         waiting += stats.get("committed", 0) - min(settled, default=0)
     return waiting
@@ -109,7 +113,7 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     open_work, finished = 0, []
     tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items")}
     for lane in lanes:
-        for name, value in client.hgetall(lane.job(job)).items():
+        for name, value in _hash(client, lane.job(job)).items():
             stage, _, field = name.decode().rpartition(":")
             if field == "open":
                 open_work += int(value)
@@ -124,11 +128,16 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
 def dead_letters(client: redis.Redis, lane: Lane, stage: str, limit: int = 100) -> list[DeadLetter]:
     """The oldest dead letters of a stage."""
     keys = lane.stage(stage)
-    ids = client.zrange(keys.dead_index, 0, limit - 1)
-    bodies = client.hmget(keys.dead, ids) if ids else []
+    ids: Any = client.zrange(keys.dead_index, 0, limit - 1)
+    bodies: Any = client.hmget(keys.dead, ids) if ids else []
     return [DeadLetter.parse(i, body) for i, body in zip(ids, bodies, strict=True) if body is not None]
 
 
 def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     """The books of one stage of one lane."""
     return run(client, _books_call(lane, stage))
+
+
+def _hash(client: redis.Redis, key: str) -> dict[bytes, bytes]:
+    reply: Any = client.hgetall(key)
+    return dict(reply)

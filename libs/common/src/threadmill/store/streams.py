@@ -47,7 +47,8 @@ class TaskStreams:
         block = () if block_ms is None else ("BLOCK", block_ms)
         group = ("GROUP", GROUP, self._consumer)
         return Command(
-            ("XREADGROUP", *group, "COUNT", count, *block, "STREAMS", *streams, *[start for _ in streams]), self._entries
+            ("XREADGROUP", *group, "COUNT", count, *block, "STREAMS", *streams, *[start for _ in streams]),
+            self._entries,
         )
 
     def read(self, count: int, *, block_ms: int | None = None, start: str = NEW) -> list[Entry]:
@@ -65,7 +66,7 @@ class TaskStreams:
         entries: list[Entry] = []
         for stream in (self._keys.express, self._keys.tasks):
             try:
-                reply: Any = self._client.execute_command(
+                reply: Any = self._client.execute_command(  # type: ignore[no-untyped-call]
                     "XAUTOCLAIM", stream, GROUP, self._consumer, idle_ms, "0-0", "COUNT", count
                 )
             except ResponseError as error:
@@ -74,14 +75,15 @@ class TaskStreams:
                 ensure_group(self._client, stream)
                 continue
             # Redis 6.2 answers two elements, later ones three; entries deleted meanwhile come as nil in 6.2.
-            for item in reply[1]:
-                if item and item[1] is not None:
-                    entries.append(_entry(item, express=stream == self._keys.express))
+            express = stream == self._keys.express
+            entries += [_entry(item, express=express) for item in reply[1] if item and item[1] is not None]
         return entries
 
     def _entries(self, reply: Any) -> list[Entry]:
         return [
-            _entry(item, express=stream.decode() == self._keys.express) for stream, items in reply or () for item in items
+            _entry(item, express=stream.decode() == self._keys.express)
+            for stream, items in reply or ()
+            for item in items
         ]
 
 

@@ -40,11 +40,7 @@ def integer(value: Any) -> int:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if (
-        isinstance(value, str)
-        and _NUMBER.fullmatch(digits := value.strip().translate(_GROUPING))
-        and len(digits) < 20
-    ):
+    if isinstance(value, str) and _NUMBER.fullmatch(digits := value.strip().translate(_GROUPING)) and len(digits) < 20:
         return int(digits)
     raise ValueError(f"{str(value)[:_SHOWN]!r} is not a whole number")
 
@@ -73,9 +69,7 @@ def compiled(rule: Any, text: Callable[[Any], str | None]) -> Convert:  # noqa: 
         case rules.HtmlText():
             return html_text
         case rules.Integer(add=add, min=least):
-            return lambda value: (
-                max(integer(value) + add, least) if least is not None else integer(value) + add
-            )
+            return lambda value: max(integer(value) + add, least) if least is not None else integer(value) + add
         case rules.Regex(pattern=pattern):
             return _regex(pattern)
         case rules.Replace(pairs=pairs):

@@ -55,17 +55,12 @@ class Extractor:
         plan = self._plan
         if plan.expect is not None and plan.expect(page.root) is None:
             raise ValueError(f"has nothing at {self.rules.expect!r}, which `expect` names")
-        if (
-            plan.identity is not None
-            and (own := _named("identity", plan.identity, page.root, page)) != page.key
-        ):
+        if plan.identity is not None and (own := _named("identity", plan.identity, page.root, page)) != page.key:
             raise ValueError(f"says that it is {str(own)[:80]!r}, not {page.key!r}")
         if plan.current is not None:
             current = _named("number (paging.current)", plan.current, page.root, page)
             # Where everything fits on one page, there may be no page numbers.
-            if current != page.number and not (
-                current is None and page.number == self.rules.paging.first_page
-            ):
+            if current != page.number and not (current is None and page.number == self.rules.paging.first_page):
                 raise ValueError(f"says that it is page {current}, not {page.number}")
 
     def _kept(self, rows: list[Node], page: Page) -> list[Node]:

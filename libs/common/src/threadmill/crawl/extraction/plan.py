@@ -55,9 +55,7 @@ class Plan:
 def plan_for(source: Source, stage: str) -> Plan:
     """Compile the rules of `stage`. Raises `SourceError` naming the key whose expression cannot be read."""
     rules = source.rules(stage)
-    return _Compiler(f"source {source.name}: stages.{stage}", READERS[rules.format]()).plan(
-        source.name, rules
-    )
+    return _Compiler(f"source {source.name}: stages.{stage}", READERS[rules.format]()).plan(source.name, rules)
 
 
 class _Compiler:
@@ -74,12 +72,8 @@ class _Compiler:
         return Plan(
             reader=reader,
             expect=self._made("expect", reader.one, rules.expect) if rules.expect else None,
-            identity=self._read("identity", rules.identity, Kind.TEXT, required=True)
-            if rules.identity
-            else None,
-            current=self._read("paging.current", rules.paging.current, Kind.COUNT)
-            if rules.paging.current
-            else None,
+            identity=self._read("identity", rules.identity, Kind.TEXT, required=True) if rules.identity else None,
+            current=self._read("paging.current", rules.paging.current, Kind.COUNT) if rules.paging.current else None,
             learn=self._table("learn", rules.learn, Kind.TEXT),
             rows=self._made("rows", reader.rows, rules.rows) if rules.rows else None,
             drop=tuple(self._made("drop", condition, rule, reader) for rule in rules.drop),
@@ -99,9 +93,7 @@ class _Compiler:
         if rules.item == "post":
             rule_of.setdefault("url", Field(task="url"))
         return {
-            name: self._made(
-                f"fields.{name}", self._reading, rule, KINDS.get(name, Kind.TEXT), name in REQUIRED
-            )
+            name: self._made(f"fields.{name}", self._reading, rule, KINDS.get(name, Kind.TEXT), name in REQUIRED)
             for name, rule in rule_of.items()
         }
 
@@ -128,9 +120,7 @@ class _Compiler:
         try:
             return make(*args)
         except ValueError as error:
-            raise SourceError(
-                f"{self._where}.{key} {error}. docs/writing-a-source.md describes every key."
-            ) from None
+            raise SourceError(f"{self._where}.{key} {error}. docs/writing-a-source.md describes every key.") from None
 
 
 def _template(source: str, item: str) -> dict[str, Any]:

@@ -97,9 +97,7 @@ def condition(rule: Condition, reader: Reader) -> Callable[[Node, Page], bool]:
     if rule.matches is not None:
         pattern = re.compile(rule.matches)
         text = reading(rule, reader, Kind.TEXT).read
-        return lambda node, page: (
-            (found := text(node, page)) is not None and pattern.search(found) is not None
-        )
+        return lambda node, page: (found := text(node, page)) is not None and pattern.search(found) is not None
     if rule.more_than is not None or rule.less_than is not None:
         least = rule.more_than if rule.more_than is not None else float("-inf")
         most = rule.less_than if rule.less_than is not None else float("inf")

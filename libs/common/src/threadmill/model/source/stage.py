@@ -116,9 +116,7 @@ class StageRules(Table):
         if self.item is not None:
             known = ITEM_TYPES[self.item].__dataclass_fields__.keys() - {"source", "extra"}
             if unknown := self.fields.keys() - known:
-                raise ValueError(
-                    f"a {self.item} has no field {', '.join(sorted(unknown))}; use the extra table"
-                )
+                raise ValueError(f"a {self.item} has no field {', '.join(sorted(unknown))}; use the extra table")
             if self.item == "comment" and "comment_id" not in self.fields:
                 raise ValueError("a comment needs fields.comment_id")
         for address in self.url:
@@ -129,9 +127,7 @@ class StageRules(Table):
         if undeclared := self._read_params() - self.params.keys():
             raise ValueError(f"declare {', '.join(sorted(undeclared))} in params: a field reads it")
         self._recognisable()
-        if self.rows is None and (
-            self.drop or self.skip_first_page_rows or self.paging.kind == "until_empty"
-        ):
+        if self.rows is None and (self.drop or self.skip_first_page_rows or self.paging.kind == "until_empty"):
             raise ValueError("drop, skip_first_page_rows and until_empty need rows")
         return self
 
@@ -142,9 +138,7 @@ class StageRules(Table):
         if self.rows is None and self.expect is None and self.identity is None:
             found = [field for field in self.fields.values() if field.at or field.page]
             if not any(field.required for field in found):
-                raise ValueError(
-                    "give expect or identity, or make a field required: any page would pass for one"
-                )
+                raise ValueError("give expect or identity, or make a field required: any page would pass for one")
 
     def _read_params(self) -> set[str]:
         fields: list[Field] = [*self.fields.values(), *self.extra.values(), *self.learn.values(), *self.drop]
@@ -190,6 +184,4 @@ class StageRules(Table):
             if template.params <= known.keys() and (template.paged or page == self.paging.first_page):
                 return template.fill(key, page, known)
         needed = "; ".join(address.template for address in self.url)
-        raise TaskError(
-            "refused-param", f"none of the source's urls fits key {key!r}, page {page}, {known}: {needed}"
-        )
+        raise TaskError("refused-param", f"none of the source's urls fits key {key!r}, page {page}, {known}: {needed}")

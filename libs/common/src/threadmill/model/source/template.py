@@ -43,9 +43,7 @@ class UrlTemplate:
         places = []
         for index, name in enumerate(names):
             if not (match := _NAME.fullmatch(name)):
-                raise ValueError(
-                    f"the url {text!r} has {{{name}}}: write {{key}}, {{page}} or a parameter's name"
-                )
+                raise ValueError(f"the url {text!r} has {{{name}}}: write {{key}}, {{page}} or a parameter's name")
             places.append((match[1], "?" not in "".join(literals[: index + 1])))
         return cls(text, tuple(literals), tuple(places))
 

@@ -1,0 +1,46 @@
+"""The state of a deployment: as JSON for scripts, and as a table for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from threadmill.ops.deployment import Deployment
+from threadmill.store.status import Books, items_waiting, stage_books
+
+COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done", "filtered", "workers")
+
+
+def status(deployment: Deployment) -> dict[str, Any]:
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, requests, …, paused}}, "items_waiting"}}}`."""
+    sources = {}
+    for name in deployment.sources:
+        lanes = deployment.lanes(name)
+        books = stage_books(deployment.client, lanes)
+        sources[name] = {
+            "stages": {stage: _as_json(book) for stage, book in books.items()},
+            "items_waiting": items_waiting(deployment.client, lanes),
+        }
+    return {"sources": sources}
+
+
+def table(state: dict[str, Any]) -> Table:
+    """The same for people."""
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    view.add_column("source")
+    view.add_column("stage")
+    for column in COLUMNS:
+        view.add_column(column, justify="right")
+    for source, body in state["sources"].items():
+        for stage, books in body["stages"].items():
+            style = "red" if books["dead"] else "yellow" if books["paused"] else None
+            name = f"{stage} (paused)" if books["paused"] else stage
+            view.add_row(source, name, *(f"{books[column]:,}" for column in COLUMNS), style=style)
+        view.add_row(source, "items waiting", f"{body['items_waiting']:,}", style="dim")
+    return view
+
+
+def _as_json(books: Books) -> dict[str, Any]:
+    return asdict(books)
