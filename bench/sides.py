@@ -45,8 +45,8 @@ def _scrapy_redis_items(redis: Redis) -> int:
     return int(redis.llen("forum:items"))
 
 
-def _threadmill(run: Run) -> list[str]:
-    raise NotBuiltYetError("The threadmill side is not built yet: give its command in bench/sides.py")
+def _threadmill_items(redis: Redis) -> int:
+    return int(redis.hget("{bench.0}:items:stats", "committed") or 0)
 
 
 SIDES: dict[str, Side] = {
@@ -70,6 +70,11 @@ SIDES: dict[str, Side] = {
             _module("bench.peers.scrapy_redis", "--stats"),
             stored_items=_scrapy_redis_items,
         ),
-        Side("threadmill", "one detail and comment worker, every guarantee on", _threadmill),
+        Side(
+            "threadmill",
+            "one detail and comment worker, every guarantee on",
+            _module("bench.threadmill_side"),
+            stored_items=_threadmill_items,
+        ),
     )
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -74,19 +74,21 @@ class Config(BaseSettings):
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, SecretStr):
-                value = without_password(value.get_secret_value())
+                value = value.get_secret_value()
+            if isinstance(value, str) and "://" in value:
+                value = without_password(value)
             values[f"THREADMILL_{name.upper()}"] = ",".join(value) if isinstance(value, tuple) else str(value)
         return values
 
 
+_USER_PASSWORD = re.compile(r"^([A-Za-z][\w+.-]*://[^:@/?#]*):.*@", re.DOTALL)
+_PASSWORD_PARAMETER = re.compile(r"([?&]password=)[^&#]*", re.IGNORECASE)
+
+
 def without_password(url: str) -> str:
-    """The URL with its password, if any, replaced by `***`."""
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError:
-        return "***"
-    if password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+    """The URL with its password, if any, replaced by `***`: before the host, or a parameter `password`.
+
+    Hides too much rather than too little: a password with unescaped `/`, `#` or `@` in it is still a password.
+    """
+    url = _USER_PASSWORD.sub(r"\1:***@", url)
+    return _PASSWORD_PARAMETER.sub(r"\1***", url)

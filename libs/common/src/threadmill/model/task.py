@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import orjson
@@ -75,6 +75,8 @@ class Task:
         Raises `TaskError` with reason too-large, not-json, unknown-version, unknown-stage, unknown-source, wrong-stage
         or malformed.
         """
+        if isinstance(data, str):
+            data = data.encode("utf-8", "surrogatepass")
         if len(data) > MAX_BYTES:
             raise TaskError("too-large", f"the task has {len(data)} bytes; at most {MAX_BYTES} are allowed")
         try:
@@ -83,7 +85,8 @@ class Task:
             raise TaskError("not-json", f"the task is not JSON: {error}") from None
         if not isinstance(body, dict):
             raise TaskError("malformed", "the task is not a JSON object")
-        if (version := body.pop("v", VERSION)) != VERSION:
+        version = body.pop("v", VERSION)
+        if type(version) is not int or version != VERSION:
             raise TaskError("unknown-version", f"task version {version!r} is unknown; this release reads {VERSION}")
         named = body.pop("stage", stage)
         if not isinstance(named, str) or stage_named(named).name != stage:
@@ -110,7 +113,9 @@ class Task:
     def from_fields(cls, entry: Mapping[bytes, bytes], *, source: str, stage: str, entry_id: bytes) -> Task:
         """Read a stream entry in either form; raises `TaskError` as `from_json` does."""
         if (outside := entry.get(b"task")) is not None:
-            return cls.from_json(outside, source=source, stage=stage)
+            task = cls.from_json(outside, source=source, stage=stage)
+            # A replayed task is counted under the job its letter had: the books know it by no other.
+            return task if b"j" not in entry else replace(task, job=entry[b"j"].decode("utf-8", "replace"))
         try:
             extra = orjson.loads(entry[b"x"]) if entry[b"x"] else {}
             named = {_SHORT[short]: value for short, value in extra.items()}

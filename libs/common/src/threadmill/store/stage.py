@@ -7,6 +7,7 @@ from typing import Any
 
 import redis
 
+from threadmill.model.errors import TaskError
 from threadmill.model.keys import GROUP, Lane
 from threadmill.model.stages import Stage
 from threadmill.model.task import Task
@@ -19,6 +20,7 @@ from threadmill.store.work import (
     Child,
     Committed,
     Delay,
+    Entry,
     Lease,
     Leased,
     PageCommit,
@@ -102,7 +104,7 @@ class StageStore:
         for refusal in refusals:
             entry = refusal.entry
             job = entry.fields.get(b"j", b"")
-            args += [entry.id, int(entry.streamed), job, refusal.reason, refusal.error, entry.raw]
+            args += [entry.id, int(entry.streamed), job, refusal.reason, refusal.error, self._bytes_of(entry)]
         stream = keys.express if express else keys.tasks
         return self._call("refuse", (stream, keys.stats, keys.dead, keys.dead_index, self.lane.jobs_prefix), args, list)
 
@@ -198,6 +200,17 @@ class StageStore:
         """Remove a worker's records when it stops in good order."""
         keys = self.keys
         return self._call("leave", (keys.workers, keys.reports, keys.tasks, keys.express), [worker, GROUP], int)
+
+    def _bytes_of(self, entry: Entry) -> bytes:
+        """What a dead letter keeps of a task: JSON that a replay can read, or the bytes of what is no task."""
+        if b"task" in entry.fields:
+            return entry.raw
+        try:
+            return Task.from_fields(
+                entry.fields, source=self.lane.source, stage=self.stage.name, entry_id=entry.id
+            ).to_json()
+        except TaskError:
+            return entry.raw
 
     def _task_id(self, task: Task) -> str:
         return self.task_filter.id_of(task.key)

@@ -49,10 +49,14 @@ for _ = 1, tonumber(ARGV[3]) do
       end
     end
 
+    local remembered = own == ""
     for at = child_at, subtask_at - 1, 4 do
       local condition, id, priority, payload = unpack(ARGV, at, at + 3)
       if condition == "0" or (condition == "1") == (submitted > 0) then
-        if at == child_at and own ~= "" then seen_request.add(seen_root, run, own, "") end
+        if not remembered then
+          seen_request.add(seen_root, run, own, "")
+          remembered = true
+        end
         if id == "" or seen_request.add(seen_root, run, id, "") then
           local record = compose(job, run, priority, "0", "0", payload)
           place(requests, member_of(sequence(stats, 1), record), priority, score)

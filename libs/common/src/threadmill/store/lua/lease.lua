@@ -1,24 +1,32 @@
 -- lease: take requests to work on, as many as the site's shared rate allows; due delayed ones come back first.
 -- KEYS 1 requests  2 delayed  3 leases  4 leased  5 control  6 site
--- ARGV token (unique per call), want, ttl in ms, interval between requests of the site in microseconds (0 = no limit)
+-- ARGV token (unique per call), want (above 1000 counts as 1000), ttl in ms,
+--      interval between requests of the site in microseconds (0 = no limit)
 -- Returns {waiting, ms until a look may bring more (-1 = nothing known), then per lease: id, record}.
 -- Twice: leases are named after the token, so the second call finds and returns the first one's.
 local requests, delayed, leases, leased, control, site = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local token, want, ttl, interval = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+-- Lua unpacks at most 8,000 values, and would fail after the requests have left the queue.
+local MOST = 1000
+local token, want, ttl, interval = ARGV[1], math.min(tonumber(ARGV[2]), MOST), tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = now_ms()
 local answer = { 0, -1 }
 
-if redis.call("HEXISTS", leased, token .. ".1") == 1 then
+-- Any of them, not just the first: that one may have been settled or reclaimed already, and a lease must never be
+-- written over another.
+if want > 0 then
+  local ids = {}
+  for i = 1, want do ids[i] = token .. "." .. i end
+  local members = redis.call("HMGET", leased, unpack(ids))
   for i = 1, want do
-    local id = token .. "." .. i
-    local member = redis.call("HGET", leased, id)
-    if member then
-      answer[#answer + 1] = id
-      answer[#answer + 1] = string.sub(member, 9)
+    if members[i] then
+      answer[#answer + 1] = ids[i]
+      answer[#answer + 1] = string.sub(members[i], 9)
     end
   end
-  answer[1] = redis.call("ZCARD", requests)
-  return answer
+  if #answer > 2 then
+    answer[1] = redis.call("ZCARD", requests)
+    return answer
+  end
 end
 
 local due = redis.call("ZRANGEBYSCORE", delayed, "-inf", now, "LIMIT", 0, want)
@@ -30,7 +38,8 @@ if #due > 0 then redis.call("ZREM", delayed, unpack(due)) end
 
 local rule = redis.call("HMGET", control, "paused", "rate")
 local state = redis.call("HMGET", site, "next_us", "paused_until")
-if rule[2] then interval = tonumber(rule[2]) > 0 and 1e6 / tonumber(rule[2]) or 0 end
+local rate = tonumber(rule[2] or "")
+if rate then interval = rate > 0 and 1e6 / rate or 0 end
 if rule[1] == "1" then
   want = 0
 elseif state[2] and tonumber(state[2]) > now then

@@ -11,16 +11,19 @@ local silence, limit, now = tonumber(ARGV[4]), tonumber(ARGV[5]), now_ms()
 local queued, parked, forgotten = 0, 0, 0
 for _, lease in ipairs(redis.call("ZRANGEBYSCORE", leases, "-inf", now, "LIMIT", 0, limit)) do
   local member = redis.call("HGET", leased, lease)
-  local job, run, priority, deliveries, failures, payload = parse(string.sub(member, 9))
-  deliveries = tonumber(deliveries) + 1
-  local record = compose(job, run, priority, deliveries, failures, payload)
-  if deliveries >= allowed then
-    bury(dead, index, stats, now, "crashed", "request", "its worker died " .. deliveries .. " times", record)
-    count_job(job, stage, "dead", 1)
-    parked = parked + 1
-  else
-    place(requests, string.sub(member, 1, 8) .. record, priority, score)
-    queued = queued + 1
+  -- An expiry without its request is nobody's work (keys edited by hand): it goes, and stops nothing.
+  if member then
+    local job, run, priority, deliveries, failures, payload = parse(string.sub(member, 9))
+    deliveries = tonumber(deliveries) + 1
+    local record = compose(job, run, priority, deliveries, failures, payload)
+    if deliveries >= allowed then
+      bury(dead, index, stats, now, "crashed", "request", "its worker died " .. deliveries .. " times", record)
+      count_job(job, stage, "dead", 1)
+      parked = parked + 1
+    else
+      place(requests, string.sub(member, 1, 8) .. record, priority, score)
+      queued = queued + 1
+    end
   end
   redis.call("HDEL", leased, lease)
   redis.call("ZREM", leases, lease)

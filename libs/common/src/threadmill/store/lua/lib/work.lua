@@ -89,6 +89,7 @@ end
 -- A letter keeps what is needed to show and to replay it: reason US kind US at US error US record-or-bytes.
 local function bury(dead, index, stats, now, reason, kind, err, body)
   local id = tostring(redis.call("HINCRBY", stats, "letters", 1))
+  reason = string.gsub(reason, "%c", " ")
   err = string.gsub(string.sub(err, 1, 2000), "%c", " ")
   redis.call("HSET", dead, id, table.concat({ reason, kind, now, err, body }, US))
   redis.call("ZADD", index, now, id)

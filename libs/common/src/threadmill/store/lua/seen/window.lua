@@ -5,7 +5,7 @@ return {
     local at, hits, now = root .. ":window", root .. ":window:hits", now_ms()
     local known = redis.call("ZSCORE", at, id)
     if known and P.age_ms > 0 and tonumber(known) <= now - P.age_ms then known = false end
-    if known and P.hits > 0 and redis.call("HINCRBY", hits, id, 1) >= P.hits then known = false end
+    if known and P.hits > 0 and redis.call("HINCRBY", hits, id, 1) > P.hits then known = false end
     redis.call("ZADD", at, now, id)
     if known then return false, "" end
     redis.call("HDEL", hits, id)
