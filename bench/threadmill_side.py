@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrapy import Request
+
+from bench.callbacks import Item, Parsed, post_path
+from bench.peers.forum import ForumSpider, crawl
+from bench.run import Run
 from threadmill.model.config import Config
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
@@ -16,10 +20,6 @@ from threadmill.model.task import Task
 from threadmill.store.calls import run as call
 from threadmill.store.connection import connect
 from threadmill.store.stage import StageStore
-
-from bench.callbacks import Item, Parsed, post_path
-from bench.peers.forum import ForumSpider, crawl
-from bench.run import Run
 
 LANE = Lane("bench")
 STAGE = Stage("forum", service="")

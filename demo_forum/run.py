@@ -17,14 +17,14 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from demo_forum.check import Check, compare, rows_of
 from threadmill.model.config import Config
 from threadmill.model.errors import ThreadmillError
 from threadmill.model.stages import STAGES
 from threadmill.ops.fleet import parse_replicas
 from threadmill.ops.service import exit_status
 from threadmill.ops.up import Outcome, Plan, up
-
-from demo_forum.check import Check, compare, rows_of
 
 FORUMS = 10
 SHOWN = ("expected", "stored", "missing", "unexpected", "duplicate")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import redis
+
 from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.store.connection import connect
 

@@ -2,11 +2,10 @@
 
 import sys
 
-from threadmill.crawl.service import run_stage
-from threadmill.ops.service import run_service
-
 from comment_collector import settings
 from comment_collector.spider import CommentCollector
+from threadmill.crawl.service import run_stage
+from threadmill.ops.service import run_service
 
 
 def main() -> int:

@@ -2,11 +2,10 @@
 
 import sys
 
-from threadmill.crawl.service import run_stage
-from threadmill.ops.service import run_service
-
 from detail_collector import settings
 from detail_collector.spider import DetailCollector
+from threadmill.crawl.service import run_stage
+from threadmill.ops.service import run_service
 
 
 def main() -> int:

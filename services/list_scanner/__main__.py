@@ -2,11 +2,10 @@
 
 import sys
 
-from threadmill.crawl.service import run_stage
-from threadmill.ops.service import run_service
-
 from list_scanner import settings
 from list_scanner.spider import ListScanner
+from threadmill.crawl.service import run_stage
+from threadmill.ops.service import run_service
 
 
 def main() -> int:

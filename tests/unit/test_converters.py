@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
+
 from threadmill.crawl.extraction import Extract, Extractor
 from threadmill.crawl.extraction.markup import block_text, parse_fragment
 from threadmill.model.errors import ExtractionError, SourceError

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+
 from threadmill.crawl.extraction import Extract, Extractor, Handdown
 from threadmill.model.errors import ExtractionError
 from threadmill.model.items import item_from

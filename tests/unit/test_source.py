@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
 from threadmill.model.errors import SourceError, TaskError
 from threadmill.model.source import Source, load_source
 from threadmill.model.source.paging import Count, NextLink, Single, UntilEmpty

@@ -20,13 +20,12 @@ django.setup()
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import transaction
-from texts import NICKNAMES, text, title
-
 from spirit.category.models import Category
 from spirit.comment.models import Comment
 from spirit.core.conf import settings
 from spirit.core.utils.markdown import Markdown
 from spirit.topic.models import Topic
+from texts import NICKNAMES, text, title
 
 SEED = 20_26
 TOPICS = 240

@@ -7,11 +7,9 @@ from types import ModuleType
 from typing import Any
 
 import structlog
-from scrapy import signals
-from scrapy.crawler import AsyncCrawlerProcess, Crawler
+from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import Settings
 
-from threadmill.crawl.addon import worker_of
 from threadmill.crawl.spider import StageSpider
 from threadmill.model.config import Config
 from threadmill.model.errors import StoreUnavailable
@@ -32,7 +30,6 @@ def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -
     process = AsyncCrawlerProcess(_settings(config, sources, settings))
     quiet_scrapy(config.log_level)
     crawler = process.create_crawler(spider)
-    crawler.signals.connect(lambda: _hurry_when_overdue(crawler, process), signal=signals.engine_started, weak=False)
     crawling = process.crawl(crawler, sources=sources, partitions=config.partitions, namespace=config.namespace)
     process.start()
     if crawling.done() and not crawling.cancelled() and (error := crawling.exception()) is not None:
@@ -62,10 +59,3 @@ def quiet_scrapy(level: str) -> None:
     logging.getLogger("twisted").setLevel("WARNING")
     # It warns that the Referer middleware is off, which we mean.
     logging.getLogger("scrapy.downloadermiddlewares.redirect").setLevel("ERROR")
-
-
-def _hurry_when_overdue(crawler: Crawler, process: AsyncCrawlerProcess) -> None:
-    from twisted.internet import reactor  # noqa: PLC0415 - it must not be imported before Scrapy installs it
-
-    loop: Any = reactor
-    worker_of(crawler).on_overdue = loop.stop

@@ -61,6 +61,7 @@ class Watcher(threading.Thread):
         self._stopped = threading.Event()
         self._nudge = threading.Event()
         self._rounds = 0
+        self._connection: int | None = None
 
     def watch(self, on: bool) -> None:
         """Wait for new tasks, or leave the task streams to the feed."""
@@ -74,11 +75,18 @@ class Watcher(threading.Thread):
         self._stopped.set()
         self._nudge.set()
 
+    def unblock(self, client: Client) -> None:
+        """End a blocking read now, from another connection: a stopping worker need not wait for it."""
+        if self._connection is not None:
+            client.client_unblock(self._connection)
+
     def run(self) -> None:
         every = min(self._ttl_ms / 3000, 5.0)
         due = time.monotonic() + every * random.random()
         while not self._stopped.is_set():
             try:
+                if self._connection is None:
+                    self._connection = int(self._client.client_id())
                 now = time.monotonic()
                 if now >= due:
                     self._keep()
@@ -92,6 +100,7 @@ class Watcher(threading.Thread):
             except STORE_FAILURES as error:
                 # The exchange tells the operator; here we try again, and ask for what may have got lost.
                 logger.debug("the watcher's connection failed: %s", error)
+                self._connection = None
                 for lane in self._lanes:
                     lane.reread = True
                 self._on_loop(self._look)

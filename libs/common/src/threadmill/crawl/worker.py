@@ -53,6 +53,15 @@ def new_worker_id() -> str:
     return f"{socket.gethostname()[:12]}-{os.getpid()}-{secrets.token_hex(2)}"
 
 
+def stop_reactor() -> None:
+    """End the process's event loop, as Scrapy does on a second signal: its downloads would be waited for otherwise."""
+    from twisted.internet import reactor  # noqa: PLC0415 - it must not be imported before Scrapy installs it
+
+    loop: Any = reactor
+    if loop.running:
+        loop.stop()
+
+
 class Worker:
     """Ties feed, exchange and watcher together, and is what the Scrapy components talk to."""
 
@@ -74,8 +83,6 @@ class Worker:
             )
             for lane, rate in lanes
         ]
-        self.on_overdue: Callable[[], None] = lambda: None
-        """Called when a stopping worker has said goodbye while downloads still hang."""
         self._reports = 0
         self._reported_at = 0.0
         self._closed = False
@@ -168,8 +175,9 @@ class Worker:
             run(self._client, lane.store.report(self.id, -1, {}))
 
     def _leave(self) -> None:
-        self._watcher.join(5)
         try:
+            self._watcher.unblock(self._client)
+            self._watcher.join(5)
             for lane in self.lanes:
                 run(self._client, lane.store.leave(self.id))
         except Exception as error:
@@ -180,7 +188,7 @@ class Worker:
     def _overdue(self) -> None:
         """Pages in flight did not finish in time: give them back, and end without waiting for their downloads."""
         if not self._closed:
-            asyncio.ensure_future(self.close()).add_done_callback(lambda _: self.on_overdue())
+            asyncio.ensure_future(self.close()).add_done_callback(lambda _: stop_reactor())
 
     def _give_back(self) -> None:
         pages = [page for page in list(self._feed.held.values()) if not page.settled]

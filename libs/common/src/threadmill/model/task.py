@@ -118,17 +118,10 @@ class Task:
             return task if b"j" not in entry else replace(task, job=entry[b"j"].decode("utf-8", "replace"))
         try:
             extra = orjson.loads(entry[b"x"]) if entry[b"x"] else {}
-            named = {_SHORT[short]: value for short, value in extra.items()}
-            return cls(
-                stage=stage,
-                source=source,
-                key=entry[b"k"].decode(),
-                job=entry[b"j"].decode(),
-                parent=entry[b"p"].decode(),
-                known=entry[b"o"].decode(),
-                submitted_at=int(entry_id.split(b"-")[0]),
-                **named,
-            )
+            body = {_SHORT[short]: value for short, value in extra.items()}
+            body |= {name: entry[short].decode() for short, name in _PACKED.items()}
+            _check(body)
+            return cls(stage=stage, source=source, submitted_at=int(entry_id.split(b"-")[0]), **body)
         except (KeyError, ValueError, AttributeError, TypeError) as error:
             raise TaskError("malformed", f"the entry is no task ({error!r}); push one JSON field `task`") from None
 
@@ -136,6 +129,7 @@ class Task:
 _DEFAULTS: dict[str, Any] = {
     f.name: f.default if f.name != "params" else {} for f in fields(Task) if f.name not in ("stage", "source", "key")
 }
+_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"o": "known"}
 _SHORT = {
     "a": "params",
     "p": "priority",

@@ -1,0 +1,164 @@
+"""However a page ends, it is settled once: done, tried again, or parked; and its effects come with its commit."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from crawl.conftest import StageUnderTest
+from crawl.site import Site
+from waiting import wait_for
+
+PIPELINE = {"ITEM_PIPELINES": {"crawl.spiders.Pipeline": 300}}
+
+
+@pytest.mark.parametrize("settings", [{}, PIPELINE], ids=["straight to the commit", "through item pipelines"])
+def test_items_are_the_same_on_both_paths(stage: StageUnderTest, settings: dict[str, object]) -> None:
+    # Given thirty pages
+    stage.submit(*(f"page/{n}" for n in range(30)))
+    # When they are collected
+    stage.run(**settings)
+    # Then each gave its item once, and Scrapy's own counter agrees
+    assert stage.paths() == sorted(f"/page/{n}" for n in range(30))
+    assert stage.stat("item_scraped_count") == 30
+    assert stage.books.done == stage.books.accepted == 30
+
+
+def test_a_dropped_item_is_no_failure_and_a_failing_pipeline_is(stage: StageUnderTest) -> None:
+    # Given a page whose item is dropped, one whose item makes the pipeline fail, and a good one
+    stage.submit("page/drop", "page/fail", "page/good")
+    # When they are collected by a worker that gives up after two failures
+    stage.run(environment={"THREADMILL_MAX_FAILURES": "2"}, **PIPELINE)
+    # Then the dropped one is done without an item, the failing one is parked rather than stored without it
+    assert stage.paths() == ["/page/good"]
+    assert stage.books.done == 2
+    [letter] = stage.dead()
+    assert (letter.reason, stage.site.hits["/page/fail"]) == ("callback", 3)
+    assert "the pipeline has a bug" in letter.error
+
+
+def test_a_callback_that_raises_commits_nothing_of_its_page(stage: StageUnderTest) -> None:
+    # Given a callback that yields an item and then raises
+    stage.submit("page/1")
+    stage.run("raise", environment={"THREADMILL_MAX_FAILURES": "1"})
+    # Then the item is not there, and the page is parked with the error after its retries
+    assert stage.items() == []
+    [letter] = stage.dead()
+    assert letter.error == "ValueError: the callback has a bug"
+    assert stage.books.balanced
+
+
+def test_children_do_not_inherit_the_lease_however_their_meta_came_about(stage: StageUnderTest) -> None:
+    # Given a callback that hands its meta on, and yields one page twice with its query arguments reordered
+    stage.submit("page/root")
+    stage.run("copy-meta")
+    # Then every child is a page of its own, once
+    assert stage.paths() == ["/page/child-1", "/page/child-2?b=2&a=1", "/page/child-3", "/page/root"]
+    assert stage.items()[2]["extra"] == {"note": "kept"}
+    assert stage.books.done == 4
+    assert stage.books.filtered == 1
+
+
+def test_what_is_gone_is_an_outcome(stage: StageUnderTest) -> None:
+    # Given pages that were deleted
+    stage.submit("404/x", "410/y")
+    stage.run()
+    # Then they are done, counted as gone, and were asked for once
+    assert stage.books.done == stage.stat("gone") == 2
+    assert stage.site.hits["/404/x"] == 1
+
+
+def test_a_failed_page_is_tried_again_and_holds_no_lease_while_it_waits(stage: StageUnderTest) -> None:
+    # Given a page that fails once
+    stage.submit("flaky/1")
+    stage.run()
+    # Then it was retried and is stored once
+    assert stage.paths() == ["/flaky/1"]
+    assert stage.stat("retried") == 1
+
+
+def test_a_429_pauses_the_site_and_is_not_the_page_s_failure(stage: StageUnderTest) -> None:
+    # Given a page that is told to wait once, and a worker that allows not a single failure
+    stage.submit("busy/1")
+    process = stage.start(environment={"THREADMILL_MAX_FAILURES": "1"})
+    wait_for(lambda: stage.books.delayed == 1, what="the page to be delayed")
+    paused_until = int(stage.client.hget("{site.0}:site", "paused_until") or 0)
+    # When another task comes while the site is paused
+    stage.submit("page/after")
+    process.wait(60)
+    # Then both are stored, and the second was not asked for before the pause was over
+    assert stage.paths() == ["/busy/1", "/page/after"]
+    entries = stage.client.xrange("{site.0}:items")
+    assert all(int(entry_id.split(b"-")[0]) >= paused_until for entry_id, _ in entries)
+
+
+def test_a_redirect_keeps_its_lease(stage: StageUnderTest) -> None:
+    stage.submit("moved/1")
+    stage.run()
+    assert stage.paths() == ["/page/moved"]
+    assert stage.books.done == stage.books.accepted == 1
+
+
+def test_a_redirect_to_another_host_is_not_followed(stage: StageUnderTest) -> None:
+    # Given a page that redirects to another server
+    with Site() as other:
+        stage.site.elsewhere = other.url
+        stage.submit("away/1", "page/1")
+        stage.run()
+        # Then that server is never asked, the page ends as ignored, and its neighbour is stored
+        assert not other.hits
+    assert stage.paths() == ["/page/1"]
+    assert stage.stat("ignored") == 1
+    assert stage.books.balanced
+
+
+def test_the_spider_s_own_errback_counts_as_handling(stage: StageUnderTest) -> None:
+    stage.submit("500/x")
+    stage.run("errback")
+    assert stage.items() == [{"path": "errback", "extra": {"error": 500}}]
+    assert stage.books.done == 1
+    assert stage.stat("retried") == 0
+
+
+def test_a_request_that_cannot_be_written_down_parks_its_page(stage: StageUnderTest) -> None:
+    # Given a callback that yields a request with a lambda as its callback
+    stage.submit("page/1")
+    stage.run("lambda")
+    # Then the page is parked with a sentence that says so, and is not tried in vain
+    [letter] = stage.dead()
+    assert letter.reason == "unserializable"
+    assert "not a method of the spider" in letter.error
+    assert stage.site.hits["/page/1"] == 1
+
+
+def test_start_requests_of_two_workers_are_crawled_once(stage: StageUnderTest) -> None:
+    # Given two workers of a plain spider with the same start requests
+    environment = {"THREADMILL_DUPEFILTER": "exact"}
+    workers = [stage.start(starting=True, environment=environment) for _ in range(2)]
+    for worker in workers:
+        output, _ = worker.communicate(timeout=60)
+        assert worker.returncode == 0, output
+    # Then each page was fetched once
+    assert stage.paths() == sorted(f"/page/{n}" for n in range(20))
+    assert stage.books.filtered == 20
+
+
+def test_sigterm_gives_back_what_is_not_finished(stage: StageUnderTest) -> None:
+    # Given a worker in the middle of pages that do not answer, with more behind them
+    stage.submit(*(f"hang/{n}" for n in range(40)))
+    process = stage.start(environment={"THREADMILL_GRACE_MS": "500", "THREADMILL_LEASE_TTL_MS": "60000"})
+    wait_for(lambda: sum(stage.site.hits.values()) >= 16, what="pages under way")
+    # When it is told to stop
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    # Then it ends in good order, and all pages wait for the next worker, none counted as a crash
+    assert process.returncode == 0, output
+    books = stage.books
+    assert (books.leased, books.done, books.workers) == (0, 0, 0)
+    assert books.tasks + books.requests == 40
+    # And the next worker collects them
+    stage.site.release.set()
+    stage.run()
+    assert stage.books.done == 40
+    assert stage.stat("reclaimed") == 0
