@@ -232,7 +232,10 @@ class Walk:
 
     def page(self, stage: str, lease_id: str) -> PageCommit:
         rng = self.rng
-        prints = [fingerprint(str(rng.randrange(60))) if rng.random() < 0.9 else "" for _ in range(rng.choice([0, 0, 1, 1, 3]))]
+        prints = [
+            fingerprint(str(rng.randrange(60))) if rng.random() < 0.9 else ""
+            for _ in range(rng.choice([0, 0, 1, 1, 3]))
+        ]
         children = [Child(self.payload(), one, rng.randint(-2, 2), rng.choice(list(When))) for one in prints]
         subtasks = [self.task(name) for name in STAGES[stage].hands_to for _ in range(rng.choice([0, 1, 2]))]
         items = [b'{"n":%d}' % next(self.numbers) for _ in range(rng.choice([0, 1, 2]))]
@@ -347,7 +350,7 @@ class Walk:
         self.client.delete(keys.control, self.lane.site)
         for waiting in (keys.leases, keys.delayed):
             if members := self.client.zrange(waiting, 0, -1):
-                self.client.zadd(waiting, {member: 0 for member in members})
+                self.client.zadd(waiting, dict.fromkeys(members, 0))
         run(self.client, store.reclaim(max_deliveries=1_000_000, silence_ms=LONG_MS, limit=100_000))
         streams = TaskStreams(self.client, keys, "survivor")
         while entries := streams.read(1_000) + streams.claim(0, 1_000) + streams.read(1_000):
@@ -393,7 +396,9 @@ def test_books_are_true_after_every_verb(
         assert job_books(client, [walk.lane], job).finished
 
     # And every page was done once, and so every item is there once
-    assert [payload for payload, times in walk.committed.items() if times > 1 and not payload.startswith(b"again")] == []
+    assert [
+        payload for payload, times in walk.committed.items() if times > 1 and not payload.startswith(b"again")
+    ] == []
     stored = [item["n"] for _, entry in client.xrange(walk.lane.items) for item in orjson.loads(entry[b"i"])]
     assert Counter(stored) == Counter(walk.items)
     assert len(set(stored)) == len(stored)

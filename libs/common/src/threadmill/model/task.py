@@ -23,6 +23,8 @@ MAX_BYTES = 16_384
 EXPRESS_PRIORITY = 1_000_000
 """Priority of what an operator asked for by hand; every queue order serves it first."""
 
+_MAX_NUMBER = 2**53
+"""Below it a number is the same in JSON everywhere, and can be counted up."""
 _JOB = re.compile(r"[A-Za-z0-9_-]{0,40}")
 _KEY = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 
@@ -158,6 +160,9 @@ def _check(body: dict[str, Any]) -> None:
         raise TaskError("malformed", "a job id is at most 40 letters, digits, '_' and '-'")
     if abs(body.get("priority", 0)) >= EXPRESS_PRIORITY:
         raise TaskError("malformed", f"a priority lies between ±{EXPRESS_PRIORITY - 1}")
+    for name in ("depth", "attempts", "submitted_at"):
+        if not 0 <= body.get(name, 0) < _MAX_NUMBER:
+            raise TaskError("malformed", f"the task's {name} lies between 0 and {_MAX_NUMBER - 1}")
     for name, value in body.get("params", {}).items():
         if not isinstance(value, str):
             raise TaskError("malformed", f"the task's parameter {name!r} must be text")
