@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import redis
 
@@ -39,16 +40,14 @@ def audit(client: redis.Redis, lane: Lane, jobs: Iterable[str] = ()) -> dict[str
     for job in jobs:
         pipeline.hgetall(lane.job(job))
     replies = pipeline.execute()
-    counted = {
-        stage: _audit_stage(books[stage], replies[at : at + 10])
-        for stage, at in zip(STAGES, range(0, 30, 10), strict=True)
-    }
-    for job, book in zip(jobs, replies[10 * len(STAGES) :], strict=True):
+    each = (len(replies) - len(jobs)) // len(STAGES)
+    counted = {stage: _audit_stage(books[stage], replies[at * each :][:each]) for at, stage in enumerate(STAGES)}
+    for job, book in zip(jobs, replies[each * len(STAGES) :], strict=True):
         _audit_job(job, {name.decode(): int(value) for name, value in book.items()}, counted)
     return books
 
 
-def _audit_stage(books: Books, held: list) -> Census:
+def _audit_stage(books: Books, held: list[Any]) -> Census:
     tasks, express, requests, delayed, leased, leases, dead, index, runs, streamed = held
     census = Census()
     assert books.tasks == len(tasks) + len(express)

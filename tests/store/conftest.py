@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from store.workshop import Workshop
+pytest.register_assert_rewrite("store.census")
+
+from store.workshop import Workshop  # noqa: E402 - the census it imports must be rewritten first
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The contract of every queue order: what is leased first, and that nothing but time in the queue is lost by waiting."""
+"""The contract of every queue order: what is leased first, and that a request that waited keeps its place."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmill.model.errors import TaskError
@@ -57,7 +57,9 @@ def test_defaults_are_left_out_of_json() -> None:
     assert orjson.loads(task.to_json()) == {"v": 1, "stage": "detail", "source": "bbs", "key": "42"}
 
 
-@pytest.mark.parametrize("body", ['{"key":"42"}', b'{"key":42}', {"v": 1, "key": "42", "stage": "detail", "source": "bbs"}])
+@pytest.mark.parametrize(
+    "body", ['{"key":"42"}', b'{"key":42}', {"v": 1, "key": "42", "stage": "detail", "source": "bbs"}]
+)
 def test_a_key_is_enough(body: object) -> None:
     assert read(body) == Task("detail", "bbs", "42")
 
@@ -83,6 +85,7 @@ tasks = st.builds(
 )
 
 
+@settings(derandomize=True, deadline=None)
 @given(tasks)
 def test_any_task_survives_json_and_fields(task: Task) -> None:
     # Given any task; when it is written and read in either form; then it is the same
@@ -91,6 +94,7 @@ def test_any_task_survives_json_and_fields(task: Task) -> None:
     assert Task.from_fields(packed(task), source="bbs", stage="detail", entry_id=entry_id) == task
 
 
+@settings(derandomize=True, deadline=None)
 @given(st.binary(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
 def test_no_bytes_raise_anything_but_a_task_error(data: bytes | str) -> None:
     # Given any bytes; when they are read; then they are a task or a refusal

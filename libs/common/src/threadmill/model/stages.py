@@ -18,9 +18,11 @@ class Stage:
     name: str
     service: str
     hands_to: tuple[str, ...] = ()
+    remembers: bool = True
+    """Whether a task that was submitted before is filtered, unless its version moved. A board is scanned every time."""
 
 
-LIST = Stage("list", "list_scanner", hands_to=("detail",))
+LIST = Stage("list", "list_scanner", hands_to=("detail",), remembers=False)
 DETAIL = Stage("detail", "detail_collector", hands_to=("comment",))
 COMMENT = Stage("comment", "comment_collector")
 

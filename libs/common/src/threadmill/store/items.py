@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from threadmill.model.errors import StoreUnavailable
 from threadmill.model.keys import Lane
-from threadmill.store.calls import Arg, Call, Command, run_all
+from threadmill.store.calls import Arg, Call, Command, is_no_group, run_all
 from threadmill.store.scripts import Script, compose
 from threadmill.store.streams import NEW, ensure_group
 

@@ -9,7 +9,7 @@ import redis
 
 from threadmill.model.errors import TaskError
 from threadmill.model.keys import GROUP, Lane
-from threadmill.model.stages import Stage
+from threadmill.model.stages import STAGES, Stage
 from threadmill.model.task import Task
 from threadmill.store.calls import Arg, Call
 from threadmill.store.filters import Dupefilter, RunFilter, VersionedFilter
@@ -80,7 +80,7 @@ class StageStore:
         keys = self.keys
         args: list[Arg] = [self.stage.name, token, job]
         for task in tasks:
-            args += [task.key, self._task_id(task), task.version, int(task.force), task.parent, task.extras()]
+            args += [task.key, self._task_id(task), task.version, self._force(task), task.parent, task.extras()]
         stream = keys.express if express else keys.tasks
         token_key = keys.seen_part(f"submitted:{token}")
         return self._call("submit", (stream, keys.stats, keys.seen, self.lane.jobs_prefix, token_key), args, tuple)
@@ -134,7 +134,7 @@ class StageStore:
                     task.key,
                     self._task_id(task),
                     task.version,
-                    int(task.force),
+                    self._force(task),
                 ]
                 args += [task.parent, task.extras()]
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
@@ -211,6 +211,10 @@ class StageStore:
             ).to_json()
         except TaskError:
             return entry.raw
+
+    def _force(self, task: Task) -> int:
+        stage = STAGES.get(task.stage, self.stage)
+        return int(task.force or not stage.remembers)
 
     def _task_id(self, task: Task) -> str:
         return self.task_filter.id_of(task.key)

@@ -61,11 +61,13 @@ class JobBooks:
     done: dict[str, int]
     dead: dict[str, int]
     items: dict[str, int]
+    filtered: dict[str, int]
     finished_at_ms: int | None
 
     @property
     def known(self) -> bool:
-        return bool(self.accepted)
+        """Whether anything was ever submitted under it."""
+        return bool(self.accepted or self.filtered)
 
     @property
     def finished(self) -> bool:
@@ -111,7 +113,7 @@ def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
 def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     """A job's books, summed over lanes."""
     open_work, finished = 0, []
-    tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items")}
+    tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items", "filtered")}
     for lane in lanes:
         for name, value in _hash(client, lane.job(job)).items():
             stage, _, field = name.decode().rpartition(":")
@@ -122,7 +124,9 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
             elif field in tables:
                 tables[field][stage] = tables[field].get(stage, 0) + int(value)
     at = max(finished) if finished and open_work == 0 else None
-    return JobBooks(open_work, tables["accepted"], tables["done"], tables["dead"], tables["items"], at)
+    return JobBooks(
+        open_work, tables["accepted"], tables["done"], tables["dead"], tables["items"], tables["filtered"], at
+    )
 
 
 def dead_letters(client: redis.Redis, lane: Lane, stage: str, limit: int = 100) -> list[DeadLetter]:
