@@ -1,4 +1,4 @@
-"""The containers on a real engine: compose.yaml collects the demo forum, is scaled meanwhile, and stops in good order."""
+"""The containers, on a real engine: they collect the demo forum, are scaled meanwhile, and stop in good order."""
 
 from __future__ import annotations
 

@@ -47,6 +47,16 @@ FOREIGN: tuple[dict[str, bytes], ...] = (
 
 Handler = Callable[[Any], None]
 
+DONE_ONCE: dict[str, Callable[[Any], bool]] = {
+    "submit": lambda answer: tuple(answer) == (-1, 0),
+    "commit": lambda answer: not any(page.ok for page in answer),
+    "delay": lambda answer: not any(answer),
+    "park": lambda answer: not any(answer),
+    "release": lambda answer: answer == 0,
+    "replay": lambda answer: answer == 0,
+}
+"""What a call answers when it is said again. (admit and refuse may be done late: when a lost group was made again.)"""
+
 
 class Walk:
     """The workers, what each believes, and a ledger of what Redis said was done."""
@@ -79,9 +89,13 @@ class Walk:
         heard(run(self.client, call))
 
     def say_again(self) -> None:
+        """What was done once is not done again, however much has happened since."""
         if self.said:
             call, heard = self.rng.choice(self.said)
-            heard(run(self.client, call))
+            answer = run(self.client, call)
+            if call.script.name in DONE_ONCE:
+                assert DONE_ONCE[call.script.name](answer), f"{call.script.name} answered {answer} the second time"
+            heard(answer)
 
     def check(self) -> None:
         books = audit(self.client, self.lane, JOBS[1:])

@@ -107,7 +107,12 @@ class Exchange:
         return sum(len(lane.outbox) for lane in self._lanes)
 
     async def _run(self) -> None:
-        while True:
+        while not await self._trip():
+            pass
+
+    async def _trip(self) -> bool:
+        """Wait until there is something to carry, and carry it. True when the exchange is closed and all is said."""
+        try:
             await self._call.wait()
             if not self._wanted and not self.closing:
                 await self._linger()
@@ -119,11 +124,13 @@ class Exchange:
                 errands += passenger.errands()
             if errands:
                 await self._carry(errands)
-            if self.closing and not self._pending() and not self._held:
-                return
-            if self._held:
-                await asyncio.sleep(HELD_S)
-                self._call.set()
+        except Exception:
+            # Nothing here may end the exchange: without it the worker would hold its leases and do nothing.
+            logger.exception("a trip to Redis failed unexpectedly; pages of it that were not settled will expire")
+        if self._held:
+            await asyncio.sleep(HELD_S)
+            self._call.set()
+        return self.closing and not self._pending() and not self._held
 
     async def _linger(self) -> None:
         starving = all(passenger.starving() for passenger in self._passengers)

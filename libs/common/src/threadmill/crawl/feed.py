@@ -65,8 +65,7 @@ class Feed:
         self._pages_per_s = 0.0
         self.held: dict[str, Page] = {}
         """Pages leased and not settled, by lease id."""
-        self.waiting = 0
-        """Requests that are leased and that the engine has not taken yet."""
+        self._buffered = 0
         self.stopped = False
         self.idle_since: float | None = None
         self.watching = False
@@ -94,10 +93,10 @@ class Feed:
         self._fresh.clear()
         return batch
 
-    def took(self) -> None:
-        """The engine took a request from the buffer."""
-        self.waiting -= 1
-        if self.waiting <= self._prefetch() // 2:
+    def took(self, left: int) -> None:
+        """The engine took a request from the buffer, which now holds `left`."""
+        self._buffered = left
+        if left <= self._prefetch() // 2:
             self._exchange.wake()
 
     def settled(self, page: Page) -> None:
@@ -120,7 +119,7 @@ class Feed:
     # A passenger of the exchange -------------------------------------------------------------------------------------
 
     def starving(self) -> bool:
-        return self.waiting == 0 and len(self.held) < self._concurrency
+        return self._buffered == 0 and len(self.held) < self._concurrency
 
     def connection_failed(self) -> None:
         for lane in self._lanes:
@@ -205,12 +204,12 @@ class Feed:
             request.meta[PAGE] = page
             self.held[lease.id] = page
             self._fresh.append(request)
-            self.waiting += 1
         if self._fresh:
             self._arrived.set()
         if len(leased.leases) < asked:
             # The queue is empty, or the site's rate allows no more now.
             lane.hungry = lane.hungry or leased.waiting == 0
+            lane.expecting = leased.look_again_ms >= 0
             wait = leased.look_again_ms / 1000 if leased.look_again_ms >= 0 else POLL_S
             lane.look_at = 0.0 if lane.stirred else now + min(wait, POLL_S)
         self._look_later(now)
@@ -243,7 +242,7 @@ class Feed:
         at = min(lane.look_at for lane in self._lanes)
         self._timer = self._loop.call_later(max(0.0, at - now), self._exchange.wake)
         dry = all(lane.look_at > now for lane in self._lanes)
-        if not (dry and not self.held):
+        if not dry or self.held or any(lane.expecting for lane in self._lanes):
             self.idle_since = None
         elif self.idle_since is None:
             self.idle_since = now

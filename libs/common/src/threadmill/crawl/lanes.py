@@ -41,6 +41,8 @@ class LaneWork:
     """The request queue ran dry: tasks are wanted."""
     look_at: float = 0.0
     """Not to be asked for leases before this time."""
+    expecting: bool = False
+    """Something waits for its time: a delayed request, or the site's rate."""
     stirred: bool = False
     """Something happened that may have brought work since leases were last asked for."""
     reread: bool = False

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+from twisted.python.failure import Failure
 
 from threadmill.store.work import Lease, PageCommit
 
 if TYPE_CHECKING:
     from threadmill.crawl.lanes import LaneWork
+
+Errback = Callable[[Failure], Any]
 
 PAGE = "threadmill.page"
 """Meta key of a leased request (and of what redirects replace it with): its `Page`. Never copied to children."""
@@ -40,3 +44,15 @@ class Page:
     def of(cls, request: Request | None) -> Page | None:
         """The page a request stands for, if it was leased."""
         return request.meta.get(PAGE) if request is not None else None
+
+
+class GuardedErrback:
+    """A leased request's errback: settlement first, then the spider's own (`original`), if it has one."""
+
+    def __init__(self, settle: Callable[[Failure, Errback | None], Iterable[Any]], original: Errback | None) -> None:
+        self._settle = settle
+        self.original = original
+        self.__name__ = getattr(original, "__name__", "errback")
+
+    def __call__(self, failure: Failure) -> Iterable[Any]:
+        return self._settle(failure, self.original)

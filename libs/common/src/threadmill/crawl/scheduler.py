@@ -66,7 +66,7 @@ class Scheduler(BaseScheduler):
         while self._buffer:
             request = self._buffer.popleft()
             page = Page.of(request)
-            self._worker.took()
+            self._worker.took(len(self._buffer))
             if page is not None and not page.settled:
                 return request
         return None

@@ -20,7 +20,7 @@ from scrapy.http import Response
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from threadmill.crawl.page import PAGE, PARENT, Page
+from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
 from threadmill.model.task import Task
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ class Settlement:
         if output is None:
             return None
         if isinstance(output, Request):
-            if output.meta.get(PAGE) is not None:
-                output.meta.pop(PAGE)  # callbacks copy meta; a lease is not inherited
-                if output.errback is not None and isinstance(output.errback, Errback):
-                    output.errback = output.errback.original
+            output.meta.pop(PAGE, None)  # callbacks copy meta; a lease is not inherited
             output.meta[PARENT] = page
             # Handed to the engine now, not yielded: Scrapy takes outputs up later, when the page may be settled.
             engine = self._crawler.engine
@@ -149,8 +146,8 @@ class Settlement:
 
     def guard(self, request: Request) -> None:
         """Make sure that a leased request's failure comes here."""
-        if not isinstance(request.errback, Errback):
-            request.errback = Errback(self, request.errback)
+        if not isinstance(request.errback, GuardedErrback):
+            request.errback = GuardedErrback(self.download_failed, request.errback)
 
     def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> Iterable[Any]:
         """Scrapy does not pass an errback's output through spider middlewares when the download itself failed."""
@@ -209,18 +206,6 @@ class Settlement:
     def _item_left(self, page: Page) -> None:
         page.outstanding -= 1
         self._finish(page)
-
-
-class Errback:
-    """A leased request's errback: settlement first, then the spider's own, if it has one."""
-
-    def __init__(self, settlement: Settlement, original: Callable[..., Any] | None) -> None:
-        self._settlement = settlement
-        self.original = original
-        self.__name__ = getattr(original, "__name__", "errback")
-
-    def __call__(self, failure: Failure) -> Iterable[Any]:
-        return self._settlement.download_failed(failure, self.original)
 
 
 def dump_item(item: Any) -> bytes:

@@ -18,7 +18,7 @@ from threadmill.crawl.exchange import Errand, Exchange
 from threadmill.crawl.feed import Feed
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
-from threadmill.crawl.page import Page
+from threadmill.crawl.page import GuardedErrback, Page
 from threadmill.crawl.watcher import Watcher
 from threadmill.model.config import Config
 from threadmill.model.errors import TaskError
@@ -148,7 +148,11 @@ class Worker:
                 continue
             for request in batch:
                 settlement.guard(request)
-                engine.crawl(request)
+                try:
+                    engine.crawl(request)
+                except RuntimeError:  # the spider was closed in this very moment
+                    if (page := Page.of(request)) is not None:
+                        self.release(page)
 
     def stop(self) -> None:
         """Take no more work; what is under way may finish for `grace_ms`, then it is given back."""
@@ -231,7 +235,7 @@ class Worker:
                     outcome.counts,
                 )
             )
-            self._loop.call_later(outcome.wait_ms / 1000 + 0.01, self._feed.look)
+            page.lane.stir()  # to be told when it falls due
         elif isinstance(outcome, GiveUp):
             logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
             page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
@@ -252,8 +256,9 @@ class Worker:
 
     # For the scheduler -----------------------------------------------------------------------------------------------
 
-    def took(self) -> None:
-        self._feed.took()
+    def took(self, left: int) -> None:
+        """The engine took a request from the scheduler's buffer, which now holds `left`."""
+        self._feed.took(left)
 
     def may_fetch(self, request: Request) -> bool:
         """Whether the request is for one of the source's hosts (a redirect may lead elsewhere)."""
@@ -265,6 +270,8 @@ class Worker:
         if page.settled:
             return False
         when = request.meta.pop(WHEN, When.ALWAYS)
+        if isinstance(request.errback, GuardedErrback):  # replaced requests bring their parent's
+            request.errback = request.errback.original
         try:
             data = self._encode(request)
         except TaskError as error:
