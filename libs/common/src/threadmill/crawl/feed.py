@@ -7,12 +7,13 @@ import itertools
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from scrapy import Request
 
 from threadmill.crawl.exchange import Errand, Exchange
+from threadmill.crawl.hooks import SpiderHooks
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import PAGE, Page
 from threadmill.model.errors import TaskError
@@ -38,22 +39,18 @@ class Feed:
         self,
         exchange: Exchange,
         lanes: list[LaneWork],
+        hooks: SpiderHooks,
         *,
         worker: str,
         concurrency: int,
         lease_ttl_ms: int,
-        requests_for: Callable[[Task], Iterable[Request]],
-        encode: Callable[[Request], bytes],
-        decode: Callable[[bytes, LaneWork], Request],
     ) -> None:
         self._exchange = exchange
         self._lanes = lanes
         self._worker = worker
         self._concurrency = concurrency
         self._lease_ttl_ms = lease_ttl_ms
-        self._requests_for = requests_for
-        self._encode = encode
-        self._decode = decode
+        self._hooks = hooks
         self._tokens = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
@@ -195,7 +192,7 @@ class Feed:
         for lease in leased.leases:
             page = Page(lane, lease, now)
             try:
-                request = self._decode(lease.record.payload, lane)
+                request = self._hooks.decode(lease.record.payload, lane.store.lane.source)
             except (TaskError, ValueError, TypeError, KeyError) as error:
                 logger.error("a queued request cannot be read and is parked: %s", error)
                 lane.outbox.parks.append(Park(lease.id, "unreadable-request", str(error)))
@@ -221,7 +218,7 @@ class Feed:
             try:
                 task = Task.from_fields(entry.fields, source=source, stage=stage, entry_id=entry.id)
                 urgent = EXPRESS_PRIORITY if entry.express else 0
-                roots = [(r.priority + urgent, self._encode(r)) for r in self._requests_for(task)]
+                roots = [(r.priority + urgent, self._hooks.encode(r)) for r in self._hooks.requests_for(task)]
             except TaskError as error:
                 logger.warning("a task is parked as a dead letter: %s", error)
                 lane.refusals.append(Refusal(entry, error.reason, str(error)))

@@ -48,16 +48,16 @@ class Scheduler(BaseScheduler):
         """Take a request from the engine. Returns False when it may not be fetched; then it is ignored."""
         parent: Page | None = request.meta.pop(PARENT, None)
         if parent is not None:
-            return self._worker.add_child(parent, request)
+            return self._worker.settler.add_child(parent, request)
         page = Page.of(request)
         if page is None:
             return self._worker.add_root(request)
         if page.settled:
             return False
         page.request = request
-        if not self._worker.may_fetch(request):
+        if not self._worker.hooks.allows(request):
             page.work.outcome = "ignored"
-            self._worker.commit(page)
+            self._worker.settler.commit(page)
             return False
         self._buffer.append(request)
         return True

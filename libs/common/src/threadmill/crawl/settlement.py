@@ -132,15 +132,15 @@ class Settlement:
         if page.exhausted and page.outstanding == 0 and not page.settled:
             if self._direct and page.work.items:
                 self._worker.stats.inc_value("item_scraped_count", len(page.work.items))
-            self._worker.commit(page)
+            self._worker.settler.commit(page)
 
     def _failed(self, page: Page, error: BaseException | None) -> None:
         if page.settled or error is None:
             return
         if isinstance(error, CloseSpider):
-            self._worker.release(page)
+            self._worker.settler.release(page)
         else:
-            self._worker.fail(page, error)
+            self._worker.settler.fail(page, error)
 
     # What was never downloaded ---------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Settlement:
     def _ended_if_dropped(self, page: Page, request: Request) -> None:
         if page.request is not request and not page.settled:
             page.work.outcome = "ignored"
-            self._worker.commit(page)
+            self._worker.settler.commit(page)
 
     # Items that take Scrapy's path -----------------------------------------------------------------------------------
 

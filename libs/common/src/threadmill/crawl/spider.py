@@ -11,7 +11,7 @@ from scrapy.http import Response
 
 from threadmill.crawl.extraction import Extract, Extractor
 from threadmill.crawl.reference import PageReference
-from threadmill.crawl.worker import WHEN
+from threadmill.crawl.settler import WHEN
 from threadmill.model.errors import ConfigError, ExtractionError, TaskError
 from threadmill.model.keys import Lane
 from threadmill.model.source import Source

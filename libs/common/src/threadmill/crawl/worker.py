@@ -13,39 +13,33 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from threadmill.crawl import payload
-from threadmill.crawl.exchange import Errand, Exchange
+from threadmill.crawl.counters import Counters
+from threadmill.crawl.exchange import Exchange
 from threadmill.crawl.feed import Feed
+from threadmill.crawl.hooks import SpiderHooks
 from threadmill.crawl.lanes import LaneWork
-from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
-from threadmill.crawl.page import GuardedErrback, Page
+from threadmill.crawl.outcomes import RetryPolicy
+from threadmill.crawl.page import Page
+from threadmill.crawl.settler import Settler
 from threadmill.crawl.watcher import Watcher
 from threadmill.model.config import Config
-from threadmill.model.errors import TaskError
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
-from threadmill.model.task import Task
 from threadmill.store.calls import run
 from threadmill.store.connection import connect
 from threadmill.store.filters import REQUEST_FILTERS
 from threadmill.store.orders import QUEUE_ORDERS
 from threadmill.store.stage import StageStore
-from threadmill.store.work import Child, Delay, Park, When
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from threadmill.crawl.dupefilter import FleetDupeFilter
     from threadmill.crawl.stats import FleetStats
 
 logger = logging.getLogger(__name__)
 
-REPORT_S = 1.0
-"""How often a busy worker's counters travel with a commit."""
 CLOSE_S = 10.0
 """How long a closing worker waits for Redis to take its last settlements."""
-WHEN = "threadmill.when"
-"""Meta key by which a callback makes a follow-up conditional: a `When`."""
 
 
 def new_worker_id() -> str:
@@ -70,7 +64,6 @@ class Worker:
         self.id = new_worker_id()
         self._crawler = crawler
         self._config = config
-        self._policy = RetryPolicy(config.retry_base_ms, config.retry_max_ms)
         url = config.redis_url.get_secret_value()
         self._client, self._watcher_client = connect(url), connect(url)
         order, request_filter = QUEUE_ORDERS[config.queue_order], REQUEST_FILTERS[config.dupefilter]
@@ -83,8 +76,6 @@ class Worker:
             )
             for lane, rate in lanes
         ]
-        self._reports = 0
-        self._reported_at = 0.0
         self._closed = False
 
     @property
@@ -98,19 +89,23 @@ class Worker:
         return not self._feed.stopped
 
     async def open(self, spider: Spider) -> None:
-        self._spider: Any = spider
         self._loop = asyncio.get_running_loop()
+        settings = self._crawler.settings
+        dupefilter = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), self._crawler)
+        self.hooks = SpiderHooks(spider, dupefilter)
         self._exchange = Exchange(self._client, self.lanes, self._config.max_failures)
         self._feed = Feed(
             self._exchange,
             self.lanes,
+            self.hooks,
             worker=self.id,
             concurrency=self._config.concurrency,
             lease_ttl_ms=self._config.lease_ttl_ms,
-            requests_for=self._requests_for,
-            encode=self._encode,
-            decode=self._decode,
         )
+        policy = RetryPolicy(self._config.retry_base_ms, self._config.retry_max_ms)
+        self.settler = Settler(self._exchange, self._feed, self.hooks, policy)
+        self._counters = Counters(self.stats, self.lanes[0].store, self.id)
+        self._exchange.board(self._counters)
         self._watcher = Watcher(
             self._watcher_client,
             self.lanes,
@@ -122,10 +117,6 @@ class Worker:
             look=self._feed.look,
         )
         self._feed.on_watch = self._watcher.watch
-        self._exchange.board(self)
-        self._dupefilter: FleetDupeFilter = build_from_crawler(
-            load_object(self._crawler.settings["DUPEFILTER_CLASS"]), self._crawler
-        )
         await self._exchange.in_thread(self._arrive)
         self._exchange.start()
         self._watcher.start()
@@ -152,7 +143,7 @@ class Worker:
                     engine.crawl(request)
                 except RuntimeError:  # the spider was closed in this very moment
                     if (page := Page.of(request)) is not None:
-                        self.release(page)
+                        self.settler.release(page)
 
     def stop(self) -> None:
         """Take no more work; what is under way may finish for `grace_ms`, then it is given back."""
@@ -168,7 +159,7 @@ class Worker:
         self._feed.stop()
         self._watcher.stop()
         self._give_back()
-        self._reported_at = 0.0
+        self._counters.finish()
         await self._exchange.close(CLOSE_S)
         await self._loop.run_in_executor(None, self._leave)
 
@@ -199,119 +190,18 @@ class Worker:
         if pages:
             logger.info("giving back %d pages that were not finished", len(pages))
         for page in pages:
-            self.release(page)
-
-    # Settling --------------------------------------------------------------------------------------------------------
-
-    def commit(self, page: Page) -> None:
-        """The page is done: all it caused becomes real together."""
-        if self._settle(page):
-            page.lane.outbox.commits.append(page.work)
-            if page.work.children:
-                page.lane.stir()
-            self._exchange.wake()
-
-    def fail(self, page: Page, error: BaseException) -> None:
-        """The page ended in an error: done after all, delayed, or parked, by what the error says."""
-        outcome = self._policy.outcome_of(error, page.lease.record.failures)
-        if isinstance(outcome, Settled):
-            page.work = type(page.work)(page.lease.id, outcome=outcome.counter)
-            self.commit(page)
-            return
-        if not self._settle(page):
-            return
-        if isinstance(outcome, Retry):
-            if outcome.pause_ms:
-                logger.warning("%s asks to wait %g s (%s)", page.request, outcome.pause_ms / 1000, outcome.error)
-            else:
-                logger.info("%s is tried again in %d ms: %s", page.request, outcome.wait_ms, outcome.error)
-            page.lane.outbox.delays.append(
-                Delay(
-                    page.lease.id,
-                    outcome.wait_ms,
-                    outcome.reason,
-                    outcome.error,
-                    outcome.pause_ms,
-                    outcome.counts,
-                )
-            )
-            page.lane.stir()  # to be told when it falls due
-        elif isinstance(outcome, GiveUp):
-            logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
-            page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
-        self._exchange.wake()
-
-    def release(self, page: Page) -> None:
-        """Give the page back untouched."""
-        if self._settle(page):
-            page.lane.outbox.releases.append(page.lease.id)
-            self._exchange.wake()
-
-    def _settle(self, page: Page) -> bool:
-        if page.settled:
-            return False
-        page.settled = True
-        self._feed.settled(page)
-        return True
-
-    # For the scheduler -----------------------------------------------------------------------------------------------
+            self.settler.release(page)
 
     def took(self, left: int) -> None:
         """The engine took a request from the scheduler's buffer, which now holds `left`."""
         self._feed.took(left)
 
-    def may_fetch(self, request: Request) -> bool:
-        """Whether the request is for one of the source's hosts (a redirect may lead elsewhere)."""
-        allows = getattr(self._spider, "allows", None)
-        return allows is None or bool(allows(request.url))
-
-    def add_child(self, page: Page, request: Request) -> bool:
-        """A follow-up of a page goes into that page's commit."""
-        if page.settled:
-            return False
-        when = request.meta.pop(WHEN, When.ALWAYS)
-        if isinstance(request.errback, GuardedErrback):  # replaced requests bring their parent's
-            request.errback = request.errback.original
-        try:
-            data = self._encode(request)
-        except TaskError as error:
-            self.fail(page, error)
-            return False
-        if not page.work.fingerprint and page.request is not None:
-            page.work.fingerprint = self._fingerprint(page.request)
-        page.work.children.append(Child(data, self._fingerprint(request), request.priority, when))
-        return True
-
     def add_root(self, request: Request) -> bool:
-        """A request that no page asked for goes into the shared queue with the next trip."""
-        lane = self.lanes[0]
-        lane.outbox.roots.append(Child(self._encode(request), self._fingerprint(request), request.priority))
-        lane.stir()
-        self._exchange.wake()
-        return True
+        """A request that no page asked for goes into the shared queue."""
+        return self.settler.add_root(self.lanes[0], request)
 
     def soon(self, act: Callable[..., None], *args: Any) -> None:
         self._loop.call_soon(act, *args)
-
-    # A passenger of the exchange: its counters -----------------------------------------------------------------------
-
-    def errands(self) -> list[Errand]:
-        now = self._loop.time()
-        if now - self._reported_at < REPORT_S:
-            return []
-        self._reported_at = now
-        counts = self.stats.take()
-        self._reports += 1
-        report = self.lanes[0].store.report(self.id, self._reports, counts)
-        return [Errand(report, lambda _: None)] if counts else []
-
-    def starving(self) -> bool:
-        return True
-
-    def connection_failed(self) -> None:
-        """A report is safe to send again: it has a number."""
-
-    # -----------------------------------------------------------------------------------------------------------------
 
     def _settlement(self) -> Any:
         from threadmill.crawl.settlement import Settlement  # noqa: PLC0415 - settlement imports this module's types
@@ -322,21 +212,3 @@ class Worker:
                 "the settlement middleware is missing; enable the add-on threadmill.crawl.addon.Threadmill"
             )
         return settlement
-
-    def _requests_for(self, task: Task) -> list[Request]:
-        return list(self._spider.requests_for(task))
-
-    def _fingerprint(self, request: Request) -> str:
-        own = getattr(self._spider, "fingerprint", None)
-        if own is not None:
-            return str(own(request))
-        return self._dupefilter.fingerprint(request)
-
-    def _encode(self, request: Request) -> bytes:
-        own = getattr(self._spider, "encode_request", None)
-        return bytes(own(request)) if own is not None else payload.encode(request, self._spider)
-
-    def _decode(self, data: bytes, lane: LaneWork) -> Request:
-        own = getattr(self._spider, "decode_request", None)
-        request: Request = own(data, lane.store.lane.source) if own is not None else payload.decode(data, self._spider)
-        return request

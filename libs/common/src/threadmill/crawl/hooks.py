@@ -1,0 +1,53 @@
+"""What a spider may say about its own requests; where it says nothing, Scrapy's ways are used.
+
+A stage's spider keeps requests as page references (`spider.py`); any other Scrapy spider needs none of this but
+`requests_for`, and that only if it takes tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scrapy import Request, Spider
+
+from threadmill.crawl import payload
+from threadmill.crawl.dupefilter import FleetDupeFilter
+from threadmill.model.errors import TaskError
+from threadmill.model.task import Task
+
+
+class SpiderHooks:
+    """`requests_for(task)`, `encode_request(request)`, `decode_request(data, source)`, `fingerprint(request)`, `allows(url)`."""
+
+    def __init__(self, spider: Spider, dupefilter: FleetDupeFilter) -> None:
+        self._spider: Any = spider
+        self._dupefilter = dupefilter
+
+    def requests_for(self, task: Task) -> Iterable[Request]:
+        """The root requests of a task; `TaskError` if the spider cannot take it."""
+        own = getattr(self._spider, "requests_for", None)
+        if own is None:
+            raise TaskError("no-requests-for", f"spider {self._spider.name} takes no tasks: give it requests_for(task)")
+        return list(own(task))
+
+    def encode(self, request: Request) -> bytes:
+        """A request as bytes; `TaskError` if it cannot be written."""
+        own = getattr(self._spider, "encode_request", None)
+        return bytes(own(request)) if own is not None else payload.encode(request, self._spider)
+
+    def decode(self, data: bytes, source: str) -> Request:
+        """A request from bytes; `TaskError`, `ValueError`, `TypeError` or `KeyError` if they are none."""
+        own = getattr(self._spider, "decode_request", None)
+        request: Request = own(data, source) if own is not None else payload.decode(data, self._spider)
+        return request
+
+    def fingerprint(self, request: Request) -> str:
+        """The id under which the dupefilter knows the request; empty: do not filter."""
+        own = getattr(self._spider, "fingerprint", None)
+        return str(own(request)) if own is not None else self._dupefilter.fingerprint(request)
+
+    def allows(self, request: Request) -> bool:
+        """Whether it may be fetched: a redirect may lead to another host."""
+        own = getattr(self._spider, "allows", None)
+        return own is None or bool(own(request.url))

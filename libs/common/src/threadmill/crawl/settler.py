@@ -1,0 +1,111 @@
+"""The settler: writes down what became of each page, for the next trip to Redis."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request
+
+from threadmill.crawl.exchange import Exchange
+from threadmill.crawl.feed import Feed
+from threadmill.crawl.hooks import SpiderHooks
+from threadmill.crawl.lanes import LaneWork
+from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
+from threadmill.crawl.page import GuardedErrback, Page
+from threadmill.model.errors import TaskError
+from threadmill.store.work import Child, Delay, Park, When
+
+logger = logging.getLogger(__name__)
+
+WHEN = "threadmill.when"
+"""Meta key by which a callback makes a follow-up conditional: a `When`."""
+
+
+class Settler:
+    """Ends pages: exactly one of commit, fail and release ends each, whatever comes later."""
+
+    def __init__(self, exchange: Exchange, feed: Feed, hooks: SpiderHooks, policy: RetryPolicy) -> None:
+        self._exchange = exchange
+        self._feed = feed
+        self._hooks = hooks
+        self._policy = policy
+
+    def commit(self, page: Page) -> None:
+        """The page is done: all it caused becomes real together."""
+        if self._settle(page):
+            page.lane.outbox.commits.append(page.work)
+            if page.work.children:
+                page.lane.stir()
+            self._exchange.wake()
+
+    def fail(self, page: Page, error: BaseException) -> None:
+        """The page ended in an error: done after all, delayed, or parked, by what the error says."""
+        outcome = self._policy.outcome_of(error, page.lease.record.failures)
+        if isinstance(outcome, Settled):
+            page.work = type(page.work)(page.lease.id, outcome=outcome.counter)
+            self.commit(page)
+            return
+        if not self._settle(page):
+            return
+        if isinstance(outcome, Retry):
+            if outcome.pause_ms:
+                logger.warning("%s asks to wait %g s (%s)", page.request, outcome.pause_ms / 1000, outcome.error)
+            else:
+                logger.info("%s is tried again in %d ms: %s", page.request, outcome.wait_ms, outcome.error)
+            page.lane.outbox.delays.append(
+                Delay(
+                    page.lease.id,
+                    outcome.wait_ms,
+                    outcome.reason,
+                    outcome.error,
+                    outcome.pause_ms,
+                    outcome.counts,
+                )
+            )
+            page.lane.stir()  # to be told when it falls due
+        elif isinstance(outcome, GiveUp):
+            logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
+            page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
+        self._exchange.wake()
+
+    def release(self, page: Page) -> None:
+        """Give the page back untouched."""
+        if self._settle(page):
+            page.lane.outbox.releases.append(page.lease.id)
+            self._exchange.wake()
+
+    def _settle(self, page: Page) -> bool:
+        if page.settled:
+            return False
+        page.settled = True
+        self._feed.settled(page)
+        return True
+
+    def add_child(self, page: Page, request: Request) -> bool:
+        """A follow-up of a page goes into that page's commit."""
+        if page.settled:
+            return False
+        when = request.meta.pop(WHEN, When.ALWAYS)
+        if isinstance(request.errback, GuardedErrback):  # replaced requests bring their parent's
+            request.errback = request.errback.original
+        try:
+            data = self._hooks.encode(request)
+        except TaskError as error:
+            self.fail(page, error)
+            return False
+        if not page.work.fingerprint and page.request is not None:
+            page.work.fingerprint = self._hooks.fingerprint(page.request)
+        page.work.children.append(Child(data, self._hooks.fingerprint(request), request.priority, when))
+        return True
+
+    def add_root(self, lane: LaneWork, request: Request) -> bool:
+        """A request that no page asked for goes into the shared queue with the next trip."""
+        try:
+            data = self._hooks.encode(request)
+        except TaskError as error:
+            logger.error("%s cannot be queued: %s", request, error)
+            return False
+        lane.outbox.roots.append(Child(data, self._hooks.fingerprint(request), request.priority))
+        lane.stir()
+        self._exchange.wake()
+        return True
