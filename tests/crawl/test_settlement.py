@@ -34,7 +34,7 @@ def test_a_dropped_item_is_no_failure_and_a_failing_pipeline_is(stage: StageUnde
     assert stage.paths() == ["/page/good"]
     assert stage.books.done == 2
     [letter] = stage.dead()
-    assert (letter.reason, stage.site.hits["/page/fail"]) == ("callback", 3)
+    assert (letter.reason, stage.site.hits["/page/fail"]) == ("callback", 2)
     assert "the pipeline has a bug" in letter.error
 
 

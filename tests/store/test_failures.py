@@ -30,10 +30,10 @@ def test_a_failed_page_waits_and_its_failures_are_counted(shop: Workshop) -> Non
     assert shop.job("j1").open == 1
 
 
-def test_a_page_that_fails_above_the_limit_is_parked(shop: Workshop) -> None:
-    # Given a limit of two failures; when a page fails a third time; then it is a dead letter with the last error
+def test_a_page_that_fails_too_often_is_parked(shop: Workshop) -> None:
+    # Given a limit of three failures; when a page fails a third time; then it is a dead letter with the last error
     shop.start("42", b"root", job="j1")
-    answers = [delay(shop, shop.lease_one(), max_failures=2) for _ in range(3)]
+    answers = [delay(shop, shop.lease_one(), max_failures=3) for _ in range(3)]
     assert answers == [1, 1, 2]
     (letter,) = dead_letters(shop.client, shop.lane, "detail")
     assert (letter.kind, letter.reason, letter.error) == ("request", "http-500", "status 500")

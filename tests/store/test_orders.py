@@ -31,7 +31,8 @@ def shop(client: redis.Redis, order: str) -> Workshop:
 
 
 def enqueue(shop: Workshop, priorities: list[int]) -> None:
-    shop.run(shop.store.enqueue([Child(b"%d" % number, "", priority) for number, priority in enumerate(priorities)]))
+    roots = [Child(b"%d" % number, "", priority) for number, priority in enumerate(priorities)]
+    shop.run(shop.store.enqueue(roots, token="once"))
 
 
 def expected(order: str, priorities: list[int]) -> list[bytes]:

@@ -298,7 +298,7 @@ class Walk:
         rng = self.rng
         # What nobody filters is queued as often as it is said: told apart from pages, which are done once.
         roots = [Child(b"again" + self.payload(), rng.choice(["", "5", "-6", "7"])) for _ in range(rng.randint(1, 2))]
-        call = self.stages[stage].enqueue(roots, job=rng.choice(JOBS))
+        call = self.stages[stage].enqueue(roots, token=f"e{next(self.numbers)}", job=rng.choice(JOBS))
         self.say(call, lambda queued: self.accepted.update({stage: queued}))
 
     def report(self) -> None:

@@ -149,7 +149,7 @@ FINISHING: dict[str, Callable[[Workshop], Call[object]]] = {
 }
 PRODUCING: dict[str, Callable[[Workshop], Call[object]]] = {
     "submit": lambda shop: shop.store.submit([shop.task("1")], token="t", job="j1"),
-    "enqueue": lambda shop: shop.store.enqueue([Child(b"a", "1"), Child(b"b", "")], job="j1"),
+    "enqueue": lambda shop: shop.store.enqueue([Child(b"a", "1"), Child(b"b", "")], token="e1", job="j1"),
     "lease at a rate": lambda shop: _lease_call(shop, 1_000_000),
     "renew": lambda shop: shop.store.renew([_held(shop)], ttl_ms=2 * LONG_MS),
     "release": lambda shop: shop.store.release([_held(shop)]),

@@ -194,11 +194,14 @@ def test_a_refused_task_from_outside_is_replayed_under_the_job_it_was_counted_fo
     assert shop.job("j1").open == 0
 
 
-def test_enqueue_filters_by_fingerprint(shop: Workshop) -> None:
-    # Given requests nobody's task asked for; when they are queued twice
-    call = shop.store.enqueue([Child(b"a", "11"), Child(b"b", "12"), Child(b"c", "")], job="j1")
-    # Then the filtered ones are queued once, the unfiltered one as often as it is sent
-    assert run(shop.client, call) == 3
-    assert run(shop.client, call) == 1
+def test_enqueue_filters_by_fingerprint_and_is_idempotent(shop: Workshop) -> None:
+    # Given requests nobody's task asked for, one of them not to be filtered
+    roots = [Child(b"a", "11"), Child(b"b", "12"), Child(b"c", "")]
+    call = shop.store.enqueue(roots, token="e1", job="j1")
+    # When they are queued, the same call comes again, and then another call asks for the same
+    answers = [run(shop.client, call), run(shop.client, call)]
+    answers.append(run(shop.client, shop.store.enqueue(roots, token="e2", job="j1")))
+    # Then the repeated call did nothing, and the second queued only what is not filtered
+    assert answers == [3, 0, 1]
     assert (shop.books.requests, shop.books.filtered, shop.books.accepted) == (4, 2, 4)
     assert shop.job("j1").open == 4

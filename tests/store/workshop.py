@@ -73,7 +73,8 @@ class Workshop:
 
     def queue(self, *payloads: bytes, priority: int = 0, job: str = "") -> int:
         """Queue requests that no task asked for."""
-        return self.run(self.store.enqueue([Child(payload, "", priority) for payload in payloads], job=job))
+        roots = [Child(payload, "", priority) for payload in payloads]
+        return self.run(self.store.enqueue(roots, token=f"enqueue{next(self._numbers)}", job=job))
 
     def lease(self, want: int = 1, *, ttl_ms: int = LONG_MS, token: str = "", interval_us: int = 0) -> list[Lease]:
         token = token or f"lease{next(self._numbers)}"

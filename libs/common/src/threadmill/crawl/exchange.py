@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -185,7 +186,7 @@ class Exchange:
             if box.releases:
                 errands.append(Errand(store.release(box.releases), _ignore))
             if box.roots:
-                errands.append(Errand(store.enqueue(box.roots), _ignore))
+                errands.append(Errand(store.enqueue(box.roots, token=secrets.token_hex(8)), _ignore))
             lane.outbox = type(box)()
         return errands
 

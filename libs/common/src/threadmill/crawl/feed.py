@@ -217,8 +217,7 @@ class Feed:
             source, stage = lane.store.lane.source, lane.store.stage.name
             try:
                 task = Task.from_fields(entry.fields, source=source, stage=stage, entry_id=entry.id)
-                urgent = EXPRESS_PRIORITY if entry.express else 0
-                roots = [(r.priority + urgent, self._hooks.encode(r)) for r in self._hooks.requests_for(task)]
+                roots = [(_priority(r, entry), self._hooks.encode(r)) for r in self._hooks.requests_for(task)]
             except TaskError as error:
                 logger.warning("a task is parked as a dead letter: %s", error)
                 lane.refusals.append(Refusal(entry, error.reason, str(error)))
@@ -259,3 +258,8 @@ class Feed:
             self._pages_per_s = self._settled / (now - self._measured_at)
             self._settled, self._measured_at = 0, now
         return max(4, min(512, math.ceil(self._pages_per_s * BUFFER_S)))
+
+
+def _priority(request: Request, entry: Entry) -> int:
+    """Express work comes before all other, whatever its own priority."""
+    return EXPRESS_PRIORITY + max(0, request.priority) if entry.express else request.priority

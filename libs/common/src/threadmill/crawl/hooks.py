@@ -18,7 +18,7 @@ from threadmill.model.task import Task
 
 
 class SpiderHooks:
-    """`requests_for(task)`, `encode_request(request)`, `decode_request(data, source)`, `fingerprint(request)`, `allows(url)`."""
+    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request`, `fingerprint` or `allows`."""
 
     def __init__(self, spider: Spider, dupefilter: FleetDupeFilter) -> None:
         self._spider: Any = spider

@@ -28,7 +28,9 @@ def status(deployment: Deployment) -> dict[str, Any]:
 
 def table(state: dict[str, Any]) -> Table:
     """The same for people."""
-    view = Table(box=None, header_style="bold", pad_edge=False)
+    waiting = ", ".join(f"{name} {body['items_waiting']:,}" for name, body in state["sources"].items())
+    view = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    view.caption = f"items waiting to be stored: {waiting}"
     view.add_column("source")
     view.add_column("stage")
     for column in COLUMNS:
@@ -38,7 +40,6 @@ def table(state: dict[str, Any]) -> Table:
             style = "red" if books["dead"] else "yellow" if books["paused"] else None
             name = f"{stage} (paused)" if books["paused"] else stage
             view.add_row(source, name, *(f"{books[column]:,}" for column in COLUMNS), style=style)
-        view.add_row(source, "items waiting", f"{body['items_waiting']:,}", style="dim")
     return view
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ EXIT_OTHER = 1
 
 def run_service(name: str, serve: Callable[[Config], None]) -> int:
     """Run a service; the process's exit status: 0 stopped in good order, 2 settings, 3 Redis, 1 anything else."""
+    # Until the service handles signals itself there is nothing to finish. As process 1 it would not even hear them.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         config = Config.from_environment()
         configure_logs(config, name)

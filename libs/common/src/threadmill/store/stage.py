@@ -140,13 +140,17 @@ class StageStore:
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
         return self._call("commit", tuple(roots), args, _committed)
 
-    def enqueue(self, roots: Sequence[Child], *, job: str = "") -> Call[int]:
-        """Queue requests that no task and no page asked for (a plain spider's start requests); answers how many."""
+    def enqueue(self, roots: Sequence[Child], *, token: str, job: str = "") -> Call[int]:
+        """Queue requests that no task and no page asked for (a plain spider's start requests); answers how many.
+
+        `token` must be new for every call.
+        """
         keys = self.keys
         args: list[Arg] = [self.stage.name, job]
         for root in roots:
             args += [root.fingerprint, root.priority, root.payload]
-        return self._call("enqueue", (keys.requests, keys.stats, keys.seen, self.lane.jobs_prefix), args, int)
+        roots_key = (keys.requests, keys.stats, keys.seen, self.lane.jobs_prefix, keys.seen_part(f"submitted:{token}"))
+        return self._call("enqueue", roots_key, args, int)
 
     def renew(self, lease_ids: Sequence[str], *, ttl_ms: int) -> Call[list[str]]:
         """Keep leases; answers the ids of those that are no longer held."""

@@ -37,7 +37,7 @@ for _ = 1, tonumber(ARGV[3]) do
       local stream, target_stats, target_seen = KEYS[7 + 3 * target], KEYS[8 + 3 * target], KEYS[9 + 3 * target]
       local new, known = seen_task.add(target_seen, "", id, version)
       if new or force == "1" then
-        redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", known, "x", extras)
+        redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", force == "1" and "" or known, "x", extras)
         submitted = submitted + 1
         count(target_stats, "accepted", 1)
         count(target_stats, "streamed", 1)

@@ -1,6 +1,6 @@
 -- delay: failed pages wait and are tried again, by any worker; one that failed too often is parked.
 -- KEYS 1 leases  2 leased  3 delayed  4 stats  5 dead  6 dead index  7 site  8 jobs root
--- ARGV stage, most failures allowed, then per page: lease id, delay in ms, pause of the whole site in ms,
+-- ARGV stage, failures at which a page is parked, then per page: lease id, delay in ms, pause of the whole site in ms,
 --      1 if it counts as a failure, reason, error
 -- Returns per page 1 (delayed), 2 (parked) or 0 (fenced).
 -- Twice: the leases are gone, so every page is fenced.
@@ -15,7 +15,7 @@ for i = 3, #ARGV, 6 do
     local job, run, priority, deliveries, failures, payload = parse(string.sub(member, 9))
     failures = tonumber(failures) + tonumber(counts)
     local record = compose(job, run, priority, deliveries, failures, payload)
-    if failures > allowed then
+    if counts == "1" and failures >= allowed then
       bury(dead, index, stats, now, reason, "request", err, record)
       count_job(job, stage, "dead", 1)
       answers[#answers + 1] = 2

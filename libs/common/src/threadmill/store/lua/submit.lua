@@ -11,7 +11,7 @@ for i = 4, #ARGV, 6 do
   local key, id, version, force, parent, extras = unpack(ARGV, i, i + 5)
   local new, known = seen_task.add(seen_root, "", id, version)
   if new or force == "1" then
-    redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", known, "x", extras)
+    redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", force == "1" and "" or known, "x", extras)
     submitted = submitted + 1
   else
     filtered = filtered + 1

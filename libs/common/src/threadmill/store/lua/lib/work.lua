@@ -47,10 +47,12 @@ local function flush(jobs_root, now)
     for field, by in pairs(fields) do
       if by ~= 0 then redis.call("HINCRBY", key, field, by) end
     end
+    -- A finished job's books are kept for thirty days.
     if redis.call("HGET", key, "open") == "0" then
       redis.call("HSET", key, "finished_at", now)
-    else
-      redis.call("HDEL", key, "finished_at")
+      redis.call("EXPIRE", key, 2592000)
+    elseif redis.call("HDEL", key, "finished_at") == 1 then
+      redis.call("PERSIST", key)
     end
   end
 end
