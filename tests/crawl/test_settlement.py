@@ -162,3 +162,22 @@ def test_sigterm_gives_back_what_is_not_finished(stage: StageUnderTest) -> None:
     stage.run()
     assert stage.books.done == 40
     assert stage.stat("reclaimed") == 0
+
+
+def test_a_crawl_is_resumed_or_flushed_on_start(stage: StageUnderTest) -> None:
+    # Given work that nobody has begun
+    stage.submit("page/1", "page/2")
+    # When a worker starts; then it says that it resumes
+    assert "Resuming crawl (2 requests scheduled)" in stage.run()
+    # And when one is told to flush first, it finds nothing to do
+    stage.submit("page/3")
+    assert "Resuming" not in stage.run(SCHEDULER_FLUSH_ON_START=True)
+    assert stage.paths() == ["/page/1", "/page/2"]
+    assert stage.books.accepted == 0
+
+
+def test_pickle_is_refused_as_a_serializer(stage: StageUnderTest) -> None:
+    process = stage.start(SCHEDULER_SERIALIZER="scrapy_redis.picklecompat")
+    output, _ = process.communicate(timeout=60)
+    assert "pickle is not supported" in output
+    assert stage.books.workers == 0

@@ -13,6 +13,7 @@ from scrapy import Request, Spider
 
 from threadmill.crawl import payload
 from threadmill.crawl.dupefilter import FleetDupeFilter
+from threadmill.crawl.payload import Serializer
 from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
 
@@ -20,9 +21,10 @@ from threadmill.model.task import Task
 class SpiderHooks:
     """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request`, `fingerprint` or `allows`."""
 
-    def __init__(self, spider: Spider, dupefilter: FleetDupeFilter) -> None:
+    def __init__(self, spider: Spider, dupefilter: FleetDupeFilter, serializer: Serializer) -> None:
         self._spider: Any = spider
         self._dupefilter = dupefilter
+        self._serializer = serializer
 
     def requests_for(self, task: Task) -> Iterable[Request]:
         """The root requests of a task; `TaskError` if the spider cannot take it."""
@@ -34,12 +36,14 @@ class SpiderHooks:
     def encode(self, request: Request) -> bytes:
         """A request as bytes; `TaskError` if it cannot be written."""
         own = getattr(self._spider, "encode_request", None)
-        return bytes(own(request)) if own is not None else payload.encode(request, self._spider)
+        return bytes(own(request)) if own is not None else payload.encode(request, self._spider, self._serializer)
 
     def decode(self, data: bytes, source: str) -> Request:
         """A request from bytes; `TaskError`, `ValueError`, `TypeError` or `KeyError` if they are none."""
         own = getattr(self._spider, "decode_request", None)
-        request: Request = own(data, source) if own is not None else payload.decode(data, self._spider)
+        request: Request = (
+            own(data, source) if own is not None else payload.decode(data, self._spider, self._serializer)
+        )
         return request
 
     def fingerprint(self, request: Request) -> str:

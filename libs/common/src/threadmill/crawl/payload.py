@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
 
 import orjson
 from scrapy import Request, Spider
 
 from threadmill.crawl.page import PAGE, PARENT
-from threadmill.model.errors import TaskError
+from threadmill.model.errors import ConfigError, TaskError
 
 MAX_BYTES = 1_000_000
 _LOCAL_META = {PAGE, PARENT, "download_slot", "download_latency", "download_timeout", "redirect_times"}
@@ -23,7 +24,28 @@ class UnserializableRequestError(TaskError):
         super().__init__("unserializable", message)
 
 
-def encode(request: Request, spider: Spider) -> bytes:
+class Serializer(Protocol):
+    """A module or object that turns JSON values into bytes and back: `SCHEDULER_SERIALIZER`, by default orjson."""
+
+    def dumps(self, value: Any, /) -> bytes: ...
+
+    def loads(self, data: bytes, /) -> Any: ...
+
+
+def serializer_named(path: str | None) -> Serializer:
+    """Import a serializer; `ConfigError` for pickle: whoever can write to Redis could run code in every worker."""
+    if path is None:
+        return orjson
+    if "pickle" in path.lower():
+        raise ConfigError(f"SCHEDULER_SERIALIZER={path}: pickle is not supported; use one that only knows values")
+    try:
+        serializer: Serializer = import_module(path)
+    except ImportError as error:
+        raise ConfigError(f"SCHEDULER_SERIALIZER={path} cannot be imported: {error}") from None
+    return serializer
+
+
+def encode(request: Request, spider: Spider, serializer: Serializer = orjson) -> bytes:
     """Write a request; raises `UnserializableRequestError` saying which part of it cannot be written."""
     meta = {key: value for key, value in request.meta.items() if key not in _LOCAL_META and not key.startswith("_")}
     body: dict[str, Any] = {"u": request.url}
@@ -41,8 +63,8 @@ def encode(request: Request, spider: Spider) -> bytes:
     }
     body.update({key: value for key, value in optional.items() if value is not None})
     try:
-        data = orjson.dumps(body)
-    except TypeError as error:
+        data = serializer.dumps(body)
+    except (TypeError, ValueError) as error:
         raise UnserializableRequestError(f"the request for {request.url} is not JSON: {error}") from None
     if len(data) > MAX_BYTES:
         raise UnserializableRequestError(
@@ -51,9 +73,9 @@ def encode(request: Request, spider: Spider) -> bytes:
     return data
 
 
-def decode(data: bytes, spider: Spider) -> Request:
+def decode(data: bytes, spider: Spider, serializer: Serializer = orjson) -> Request:
     """Read a request; raises `ValueError`, `TypeError` or `KeyError` when the bytes are not one."""
-    body = orjson.loads(data)
+    body = serializer.loads(data)
     return Request(
         url=body["u"],
         callback=_method(spider, body.get("c")),

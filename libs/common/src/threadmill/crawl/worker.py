@@ -20,6 +20,7 @@ from threadmill.crawl.hooks import SpiderHooks
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.outcomes import RetryPolicy
 from threadmill.crawl.page import Page
+from threadmill.crawl.payload import serializer_named
 from threadmill.crawl.settler import Settler
 from threadmill.crawl.watcher import Watcher
 from threadmill.model.config import Config
@@ -29,7 +30,9 @@ from threadmill.store.calls import run
 from threadmill.store.connection import connect
 from threadmill.store.filters import REQUEST_FILTERS
 from threadmill.store.orders import QUEUE_ORDERS
+from threadmill.store.purge import flush_stage
 from threadmill.store.stage import StageStore
+from threadmill.store.status import run_books
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -92,7 +95,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         settings = self._crawler.settings
         dupefilter = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), self._crawler)
-        self.hooks = SpiderHooks(spider, dupefilter)
+        self.hooks = SpiderHooks(spider, dupefilter, serializer_named(settings.get("SCHEDULER_SERIALIZER")))
         self._exchange = Exchange(self._client, self.lanes, self._config.max_failures)
         self._feed = Feed(
             self._exchange,
@@ -165,9 +168,16 @@ class Worker:
 
     def _arrive(self) -> None:
         self.lanes[0].store.load(self._client)
+        waiting = 0
         for lane in self.lanes:
+            store = lane.store
+            if self._crawler.settings.getbool("SCHEDULER_FLUSH_ON_START"):
+                flush_stage(self._client, store.lane, store.stage.name)
             lane.streams.ensure_groups()
-            run(self._client, lane.store.report(self.id, -1, {}))
+            run(self._client, store.report(self.id, -1, {}))
+            waiting += run_books(self._client, store.lane, store.stage.name).open
+        if waiting:
+            logger.info("Resuming crawl (%d requests scheduled)", waiting)
 
     def _leave(self) -> None:
         try:
