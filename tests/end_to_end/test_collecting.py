@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from demo_forum.check import rows_of
+from demo_forum.run import demo_forum
 from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.stages import STAGES
 from threadmill.store.connection import connect
@@ -31,9 +35,13 @@ def rig(tmp_path: Path) -> Iterator[Pipeline]:
 
 def threadmill(rig: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the operator's command line on this deployment."""
+    return operate({**os.environ, **rig.environment()}, *arguments)
+
+
+def operate(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "threadmill.ops.app", *arguments],
-        env={**os.environ, **rig.environment()},
+        [sys.executable, "-m", "threadmill", *arguments],
+        env=environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -161,3 +169,50 @@ def test_status_says_the_same_to_scripts_and_people(rig: Pipeline) -> None:
     assert source["stages"]["detail"]["done"] == POSTS
     # And the table shows it
     assert f"{POSTS}" in table.stdout
+
+
+def test_partitions_and_a_namespace_change_nothing_but_the_keys(tmp_path: Path) -> None:
+    # Given a source in four partitions, under a namespace
+    with pipeline(tmp_path, forum=SMALL, partitions=4, namespace="prod") as rig:
+        rig.start()
+        # When it is collected
+        rig.wait_until_done(rig.submit("list", FORUMS).job)
+        # Then all is there, each service is one worker, and every key is in its lane
+        assert rig.check().ok
+        assert [rig.books(stage)["workers"] for stage in STAGES] == [1, 1, 1]
+        keys = [key.decode() for key in rig.deployment.client.scan_iter(count=1000)]
+        assert all(key.startswith("prod:{bbs.") for key in keys)
+        assert len({key.split("}")[0] for key in keys if key.endswith(":workers")}) == 4
+
+
+def test_up_serves_until_it_is_told_to_stop_and_follows_scale(tmp_path: Path) -> None:
+    # Given `threadmill up` on one machine, with a Redis of its own, and nothing to do yet
+    with demo_forum(tmp_path, SMALL) as url, (tmp_path / "out").open("wb") as out:
+        environment = {**os.environ, "COLUMNS": "120", "THREADMILL_SOURCES": "sources/bbs.toml"}
+        command = [sys.executable, "-m", "threadmill", "up", "--base-url", url, "--data", str(tmp_path / "data")]
+        process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+        try:
+            told = re.compile(r"THREADMILL_REDIS_URL=(\S+)")
+            found = wait_for(lambda: told.search((tmp_path / "out").read_text()), what="the address of its Redis")
+            environment["THREADMILL_REDIS_URL"] = found[1]
+
+            def workers() -> int:
+                answer = operate(environment, "status", "--json")
+                return int(json.loads(answer.stdout)["sources"]["bbs"]["stages"]["detail"]["workers"])
+
+            # When an operator submits a forum, and asks for two detail collectors, then for one
+            submitted = operate(environment, "submit", "list", "1", "--json")
+            assert json.loads(submitted.stdout)["submitted"] == 1
+            assert operate(environment, "scale", "detail=2").returncode == 0
+            # Then `status` shows them come and go
+            wait_for(lambda: workers() == 2, what="two detail workers")
+            assert operate(environment, "scale", "detail=1").returncode == 0
+            wait_for(lambda: workers() == 1, what="one detail worker")
+            # And Ctrl-C ends it all in good order
+            process.send_signal(signal.SIGINT)
+            assert process.wait(40) == 0
+        finally:
+            process.kill()
+            process.wait()
+    rows = list(rows_of(tmp_path / "data" / "threadmill.db", "posts"))
+    assert len(rows) == 60

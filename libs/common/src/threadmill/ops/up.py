@@ -65,6 +65,9 @@ def up(config: Config, plan: Plan, console: Console, tend: Callable[[Fleet], Non
         deployment = Deployment.connected(settings, wait_ms=settings.redis_wait_ms)
         fleet = Fleet(_environment(settings), plan.data / "logs")
         started = time.monotonic()
+        if plan.embedded:
+            console.print("Redis is ours; for other commands: ", end="")
+            console.print(f"export THREADMILL_REDIS_URL={settings.shown()['THREADMILL_REDIS_URL']}", style="bold")
         job = _begin(deployment, plan, console)
         books: JobBooks | None = None
         try:
