@@ -8,6 +8,9 @@ import pytest
 
 from crawl.conftest import StageUnderTest
 from crawl.site import Site
+from crawl.spiders import LANE, STAGE
+from threadmill.model.task import Task
+from threadmill.store.calls import run
 from waiting import wait_for
 
 PIPELINE = {"ITEM_PIPELINES": {"crawl.spiders.Pipeline": 300}}
@@ -181,3 +184,18 @@ def test_pickle_is_refused_as_a_serializer(stage: StageUnderTest) -> None:
     output, _ = process.communicate(timeout=60)
     assert "pickle is not supported" in output
     assert stage.books.workers == 0
+
+
+def test_express_work_does_not_wait_for_room(stage: StageUnderTest) -> None:
+    # Given a worker with one page under way that hangs, its buffer full, and more behind it
+    stage.submit(*(f"hang/{n}" for n in range(30)))
+    stage.start(CONCURRENT_REQUESTS=2)
+    wait_for(lambda: stage.site.hits["/hang/0"] and stage.books.leased >= 6, what="a full worker")
+    # When an operator asks for a page
+    run(stage.client, stage.store.submit([Task(STAGE.name, LANE.source, "page/now")], token="x", express=True))
+    # Then it is leased at once, and it is the first to be fetched when a place is free
+    wait_for(lambda: stage.books.leased >= 7, seconds=2, what="the express page")
+    assert sum(stage.site.hits.values()) - stage.site.hits["/robots.txt"] == 2
+    stage.site.release.set()
+    wait_for(lambda: "/page/now" in stage.paths(), seconds=2, what="the express page's item")
+    assert list(stage.site.hits)[:4] == ["/robots.txt", "/hang/0", "/hang/1", "/page/now"]

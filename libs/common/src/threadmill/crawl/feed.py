@@ -24,7 +24,7 @@ from threadmill.store.work import Admission, Entry, Leased, Park, Refusal
 
 logger = logging.getLogger(__name__)
 
-EXPRESS_EVERY_S = 0.2
+EXPRESS_EVERY_S = 0.5
 """How often a busy worker looks for what operators asked for by hand."""
 POLL_S = 2.0
 """How often an idle worker looks for requests that other workers queued or gave back."""
@@ -129,9 +129,10 @@ class Feed:
         if self.stopped or self._exchange.refused:
             return errands
         now, room = self._loop.time(), self._room()
-        lanes = [lane for lane in self._lanes if lane.look_at <= now] if room > 0 else []
+        lanes = [lane for lane in self._lanes if lane.urgent or (room > 0 and lane.look_at <= now)]
         for lane in lanes:
-            errands += self._lease_errands(lane, math.ceil(room / len(lanes)))
+            errands += self._lease_errands(lane, max(lane.urgent, math.ceil(room / len(lanes))))
+            lane.urgent = 0
         if not self.watching and now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
             errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if not lane.hungry]
@@ -187,7 +188,6 @@ class Feed:
     # What comes back -------------------------------------------------------------------------------------------------
 
     def _leased(self, lane: LaneWork, asked: int, leased: Leased) -> None:
-        self._leasing = False
         now = self._loop.time()
         for lease in leased.leases:
             page = Page(lane, lease, now)
@@ -226,6 +226,7 @@ class Feed:
                 lane.refusals.append(Refusal(entry, "requests-for", f"{type(error).__name__}: {error}"))
             else:
                 lane.admissions.append(Admission(entry, task.job, roots))
+                lane.urgent += len(roots) if entry.express else 0
         lane.stir()
 
     def _look_later(self, now: float) -> None:
@@ -233,7 +234,10 @@ class Feed:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        if self.stopped or self._room() <= 0:
+        if self.stopped:
+            return
+        if self._room() <= 0:
+            self._timer = self._loop.call_later(EXPRESS_EVERY_S, self._exchange.wake)
             return
         at = min(lane.look_at for lane in self._lanes)
         self._timer = self._loop.call_later(max(0.0, at - now), self._exchange.wake)

@@ -39,6 +39,8 @@ class LaneWork:
     """Entries taken from the streams whose admission Redis has not confirmed yet."""
     hungry: bool = True
     """The request queue ran dry: tasks are wanted."""
+    urgent: int = 0
+    """Express requests admitted here and not leased yet: they do not wait for room."""
     look_at: float = 0.0
     """Not to be asked for leases before this time."""
     expecting: bool = False

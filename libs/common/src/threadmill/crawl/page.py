@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from twisted.python.failure import Failure
 
+from threadmill.model.task import EXPRESS_PRIORITY
 from threadmill.store.work import Lease, PageCommit
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ class Page:
         self.exhausted = False
         """Whether the callback's output has ended."""
         self.settled = False
+
+    @property
+    def express(self) -> bool:
+        """Whether an operator asked for it by hand."""
+        return self.lease.record.priority >= EXPRESS_PRIORITY
 
     @classmethod
     def of(cls, request: Request | None) -> Page | None:

@@ -59,7 +59,10 @@ class Scheduler(BaseScheduler):
             page.work.outcome = "ignored"
             self._worker.settler.commit(page)
             return False
-        self._buffer.append(request)
+        if page.express:
+            self._buffer.appendleft(request)
+        else:
+            self._buffer.append(request)
         return True
 
     def next_request(self) -> Request | None:
