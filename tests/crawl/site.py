@@ -17,6 +17,7 @@ class Site:
         self.url = ""
         self.elsewhere = ""
         """Where /away redirects to."""
+        self.robots_elsewhere = False
         self.release = threading.Event()
         """Pages under /hang answer once this is set."""
         self._loop = asyncio.new_event_loop()
@@ -53,6 +54,8 @@ class Site:
         if kind.isdigit():
             return web.Response(status=int(kind), text="as asked")
         if kind == "robots.txt":
+            if self.robots_elsewhere:
+                raise web.HTTPFound(f"{self.elsewhere}/robots.txt")
             return web.Response(status=404)
         if kind == "moved":
             raise web.HTTPFound(f"{self.url}/page/moved")
@@ -63,6 +66,9 @@ class Site:
             if self.hits[path] == 1:
                 return web.Response(status=429, headers={"Retry-After": "1"}, text="slow down")
             return web.Response(text=path)
+        if kind == "curt":
+            # Asks to wait, and does not say how long.
+            return web.Response(status=429) if self.hits[path] == 1 else web.Response(text=path)
         if kind == "flaky":
             if self.hits[path] == 1:
                 return web.Response(status=500, text="once")

@@ -54,6 +54,10 @@ class PageSpider(Spider):
             yield Request(f"{self.site}/page/child-2?b=2&a=1", callback=self.parse, meta=dict(response.meta))
             yield Request(f"{self.site}/page/child-2?a=1&b=2", callback=self.parse)  # the same page
             yield response.request.replace(url=f"{self.site}/page/child-3", cb_kwargs={"note": "kept"})
+        if self.does == "no-json":
+            yield {"path": "no-json", "extra": object()}
+        if self.does == "wrong-stage":
+            yield Task("elsewhere", LANE.source, "1")
         if self.does == "lambda":
             yield Request(f"{self.site}/page/never", callback=lambda _: None)
 

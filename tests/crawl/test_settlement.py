@@ -179,13 +179,6 @@ def test_a_crawl_is_resumed_or_flushed_on_start(stage: StageUnderTest) -> None:
     assert stage.books.accepted == 0
 
 
-def test_pickle_is_refused_as_a_serializer(stage: StageUnderTest) -> None:
-    process = stage.start(SCHEDULER_SERIALIZER="scrapy_redis.picklecompat")
-    output, _ = process.communicate(timeout=60)
-    assert "pickle is not supported" in output
-    assert stage.books.workers == 0
-
-
 def test_express_work_does_not_wait_for_room(stage: StageUnderTest) -> None:
     # Given a worker with one page under way that hangs, its buffer full, and more behind it
     stage.submit(*(f"hang/{n}" for n in range(30)))
@@ -199,3 +192,62 @@ def test_express_work_does_not_wait_for_room(stage: StageUnderTest) -> None:
     stage.site.release.set()
     wait_for(lambda: "/page/now" in stage.paths(), seconds=2, what="the express page's item")
     assert list(stage.site.hits)[:4] == ["/robots.txt", "/hang/0", "/hang/1", "/page/now"]
+
+
+def test_not_even_robots_txt_leads_elsewhere(stage: StageUnderTest) -> None:
+    # Given a site whose robots.txt redirects to another server
+    with Site() as other:
+        stage.site.elsewhere, stage.site.robots_elsewhere = other.url, True
+        stage.submit("page/1")
+        stage.run()
+        # Then that server is never asked, and the page is collected
+        assert not other.hits
+    assert stage.paths() == ["/page/1"]
+
+
+@pytest.mark.parametrize("settings", [{}, PIPELINE], ids=["straight to the commit", "through item pipelines"])
+def test_an_item_that_is_no_json_fails_its_page(stage: StageUnderTest, settings: dict[str, object]) -> None:
+    stage.submit("page/1")
+    stage.run("no-json", environment={"THREADMILL_MAX_FAILURES": "1"}, **settings)
+    [letter] = stage.dead()
+    assert "not JSON serializable" in letter.error
+    assert stage.items() == []
+    assert stage.books.leased == 0
+
+
+def test_a_subtask_for_a_stage_that_is_not_handed_down_to_parks_its_page(stage: StageUnderTest) -> None:
+    stage.submit("page/1", "page/2")
+    stage.run("wrong-stage")
+    assert [letter.reason for letter in stage.dead()] == ["wrong-stage", "wrong-stage"]
+    assert stage.books.leased == 0
+
+
+def test_tasks_may_be_pushed_as_json_by_anybody(stage: StageUnderTest) -> None:
+    # Given a task as another program would push it
+    stage.client.xadd(stage.store.keys.tasks, {"task": '{"key": "page/1"}'})
+    stage.run()
+    assert stage.paths() == ["/page/1"]
+
+
+def test_a_429_that_does_not_say_how_long_pauses_the_site_too(stage: StageUnderTest) -> None:
+    stage.submit("curt/1")
+    stage.run(environment={"THREADMILL_MAX_FAILURES": "1"})
+    assert stage.paths() == ["/curt/1"]
+    assert stage.client.hget("{site.0}:site", "paused_until")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"SCHEDULER": "scrapy_redis.scheduler.Scheduler"}, "remove that line"),
+        ({"SCHEDULER_QUEUE_CLASS": "some.RandomQueue"}, "SCHEDULER_QUEUE_CLASS=some.RandomQueue is unknown"),
+        ({"SCHEDULER_SERIALIZER": "scrapy_redis.picklecompat"}, "pickle is not supported"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    stage: StageUnderTest, settings: dict[str, str], sentence: str
+) -> None:
+    process = stage.start(**settings)
+    output, _ = process.communicate(timeout=60)
+    assert sentence in output
+    assert stage.books.workers == 0

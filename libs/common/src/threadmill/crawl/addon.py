@@ -18,6 +18,7 @@ from threadmill.model.config import Config
 from threadmill.model.errors import ConfigError
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
+from threadmill.store.orders import QUEUE_ORDERS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,14 +47,27 @@ LEAN: dict[str, Any] = {
 """Defaults of a stage, below the project's own settings. Figures: docs/decisions/0003-lean-scrapy.md."""
 
 _QUEUES = {
+    **{name: name for name in QUEUE_ORDERS},
     "PriorityQueue": "priority",
     "FifoQueue": "fifo",
     "LifoQueue": "lifo",
     "SpiderPriorityQueue": "priority",
+    "SpiderQueue": "fifo",
+    "SpiderStack": "lifo",
 }
+
+
+def _queue_order(name: str) -> str:
+    """The queue order that scrapy-redis's queue class stands for."""
+    try:
+        return _QUEUES[name.rpartition(".")[2]]
+    except KeyError:
+        raise ConfigError(f"SCHEDULER_QUEUE_CLASS={name} is unknown; use {', '.join(QUEUE_ORDERS)}") from None
+
+
 FROM_SCRAPY_REDIS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "REDIS_URL": ("redis_url", str),
-    "SCHEDULER_QUEUE_CLASS": ("queue_order", lambda value: _QUEUES.get(value.rpartition(".")[2], value)),
+    "SCHEDULER_QUEUE_CLASS": ("queue_order", _queue_order),
     "MAX_IDLE_TIME_BEFORE_CLOSE": ("idle_close_ms", lambda seconds: int(float(seconds) * 1000)),
 }
 
@@ -87,7 +101,14 @@ class Threadmill:
         }
         for name, value in {**LEAN, **components}.items():
             settings.set(name, value, "addon")
+            self._refuse_foreign(settings, name, components.get(name))
         settings["SPIDER_MIDDLEWARES"]["threadmill.crawl.settlement.Settlement"] = 10
+        settings["DOWNLOADER_MIDDLEWARES"]["threadmill.crawl.hosts.HostGuard"] = 10
+
+    def _refuse_foreign(self, settings: BaseSettings, name: str, ours: str | None) -> None:
+        """A project that names another component would quietly crawl without a single guarantee."""
+        if ours is not None and settings.get(name) != ours:
+            raise ConfigError(f"{name} is set to {settings.get(name)}; with Threadmill's add-on, remove that line")
 
     @property
     def worker(self) -> Worker:

@@ -175,8 +175,7 @@ class Exchange:
         errands: list[Errand] = []
         for lane in self._lanes:
             box, store = lane.outbox, lane.store
-            if not len(box):
-                continue
+            lane.outbox = type(box)()
             if box.commits:
                 errands.append(Errand(store.commit(box.commits), _ignore))
             if box.delays:
@@ -187,7 +186,8 @@ class Exchange:
                 errands.append(Errand(store.release(box.releases), _ignore))
             if box.roots:
                 errands.append(Errand(store.enqueue(box.roots, token=secrets.token_hex(8)), _ignore))
-            lane.outbox = type(box)()
+            if box.pause_ms:
+                errands.append(Errand(store.hold(box.pause_ms), _ignore))
         return errands
 
 

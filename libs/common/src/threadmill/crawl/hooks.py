@@ -19,7 +19,7 @@ from threadmill.model.task import Task
 
 
 class SpiderHooks:
-    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request`, `fingerprint` or `allows`."""
+    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request` or `fingerprint`."""
 
     def __init__(self, spider: Spider, dupefilter: FleetDupeFilter, serializer: Serializer) -> None:
         self._spider: Any = spider
@@ -50,8 +50,3 @@ class SpiderHooks:
         """The id under which the dupefilter knows the request; empty: do not filter."""
         own = getattr(self._spider, "fingerprint", None)
         return str(own(request)) if own is not None else self._dupefilter.fingerprint(request)
-
-    def allows(self, request: Request) -> bool:
-        """Whether it may be fetched: a redirect may lead to another host."""
-        own = getattr(self._spider, "allows", None)
-        return own is None or bool(own(request.url))

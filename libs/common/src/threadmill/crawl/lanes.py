@@ -19,9 +19,12 @@ class Outbox:
     parks: list[Park] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     roots: list[Child] = field(default_factory=list)
+    pause_ms: int = 0
+    """The site asked to be left alone, through another partition of it."""
 
     def __len__(self) -> int:
-        return len(self.commits) + len(self.delays) + len(self.parks) + len(self.releases) + len(self.roots)
+        pages = len(self.commits) + len(self.delays) + len(self.parks) + len(self.releases)
+        return pages + len(self.roots) + bool(self.pause_ms)
 
 
 @dataclass(eq=False)

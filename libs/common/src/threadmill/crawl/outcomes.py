@@ -15,6 +15,8 @@ from threadmill.model.errors import ExtractionError, TaskError
 
 GONE = (404, 410)
 TOLD_TO_WAIT = (429, 503)
+UNTOLD_PAUSE = 3
+"""A 429 without Retry-After pauses the site like a third failure: 8 s by default."""
 LONGEST_WAIT_MS = 3_600_000
 """A site's Retry-After is honoured up to one hour."""
 
@@ -82,6 +84,9 @@ class RetryPolicy:
         if response.status in TOLD_TO_WAIT and asked is not None:
             # Told to wait: all replicas do, and it is no failure. Jitter keeps them from coming back at once.
             return Retry(reason, text, int(asked * random.uniform(1.0, 1.2)), pause_ms=asked, counts=False)
+        if response.status == 429:  # the site did not say how long
+            wait = self.backoff_ms(UNTOLD_PAUSE)
+            return Retry(reason, text, wait, pause_ms=wait, counts=False)
         return Retry(reason, text, self.backoff_ms(failures))
 
 

@@ -45,7 +45,7 @@ class Scheduler(BaseScheduler):
         return bool(self._buffer) or self._worker.expects_more
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request from the engine. Returns False when it may not be fetched; then it is ignored."""
+        """Take a request from the engine. Returns False when its page is settled already; then it is dropped."""
         parent: Page | None = request.meta.pop(PARENT, None)
         if parent is not None:
             return self._worker.settler.add_child(parent, request)
@@ -55,10 +55,6 @@ class Scheduler(BaseScheduler):
         if page.settled:
             return False
         page.request = request
-        if not self._worker.hooks.allows(request):
-            page.work.outcome = "ignored"
-            self._worker.settler.commit(page)
-            return False
         if page.express:
             self._buffer.appendleft(request)
         else:

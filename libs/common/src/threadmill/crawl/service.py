@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from threadmill.crawl.spider import StageSpider
 from threadmill.model.config import Config
-from threadmill.model.errors import StoreUnavailable
+from threadmill.model.errors import StoreUnavailable, ThreadmillError
 from threadmill.model.source import Source, configured_sources
 from threadmill.store.connection import connect, wait_until_ready
 
@@ -33,6 +33,8 @@ def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -
     crawling = process.crawl(crawler, sources=sources, partitions=config.partitions, namespace=config.namespace)
     process.start()
     if crawling.done() and not crawling.cancelled() and (error := crawling.exception()) is not None:
+        if isinstance(error, ThreadmillError):
+            raise error
         raise StoreUnavailable(f"{spider.name} could not begin: {error}")
 
 

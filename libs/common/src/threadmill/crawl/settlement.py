@@ -21,6 +21,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
+from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class Settlement:
                 engine.crawl(output)
             return None
         if isinstance(output, Task):
+            stage = page.lane.store.stage
+            if output.stage not in stage.hands_to:
+                raise TaskError("wrong-stage", f"stage {stage.name} does not hand down to {output.stage!r}")
             page.work.subtasks.append(output)
             return None
         if self._direct:
@@ -187,8 +191,12 @@ class Settlement:
 
     def item_scraped(self, item: Any, response: Response | None) -> None:
         if page := self._page_of(response):
-            page.work.items.append(dump_item(item))
-            self._item_left(page)
+            try:
+                page.work.items.append(dump_item(item))
+            except TypeError as error:
+                self._failed(page, error)
+            else:
+                self._item_left(page)
 
     def item_dropped(self, item: Any, response: Response | None) -> None:
         if page := self._page_of(response):

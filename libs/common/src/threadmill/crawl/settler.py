@@ -13,6 +13,7 @@ from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
 from threadmill.crawl.page import GuardedErrback, Page
 from threadmill.model.errors import TaskError
+from threadmill.model.task import EXPRESS_PRIORITY
 from threadmill.store.work import Child, Delay, Park, When
 
 logger = logging.getLogger(__name__)
@@ -24,11 +25,21 @@ WHEN = "threadmill.when"
 class Settler:
     """Ends pages: exactly one of commit, fail and release ends each, whatever comes later."""
 
-    def __init__(self, exchange: Exchange, feed: Feed, hooks: SpiderHooks, policy: RetryPolicy) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        feed: Feed,
+        hooks: SpiderHooks,
+        policy: RetryPolicy,
+        lanes: list[LaneWork],
+        max_failures: int,
+    ) -> None:
         self._exchange = exchange
         self._feed = feed
         self._hooks = hooks
         self._policy = policy
+        self._lanes = lanes
+        self._max_failures = max_failures
 
     def commit(self, page: Page) -> None:
         """The page is done: all it caused becomes real together."""
@@ -49,7 +60,10 @@ class Settler:
             return
         if isinstance(outcome, Retry):
             if outcome.pause_ms:
-                logger.warning("%s asks to wait %g s (%s)", page.request, outcome.pause_ms / 1000, outcome.error)
+                logger.warning("the site is left alone for %g s: %s", outcome.pause_ms / 1000, outcome.error)
+                self._pause_site(page.lane, outcome.pause_ms)
+            if outcome.counts and page.lease.record.failures + 1 >= self._max_failures:
+                logger.warning("%s failed %d times and is parked: %s", page.request, self._max_failures, outcome.error)
             else:
                 logger.info("%s is tried again in %d ms: %s", page.request, outcome.wait_ms, outcome.error)
             page.lane.outbox.delays.append(
@@ -67,6 +81,12 @@ class Settler:
             logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
             page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
         self._exchange.wake()
+
+    def _pause_site(self, lane: LaneWork, pause_ms: int) -> None:
+        """The delay pauses the page's own lane; the source's other partitions are the same site."""
+        for other in self._lanes:
+            if other is not lane and other.store.lane.source == lane.store.lane.source:
+                other.outbox.pause_ms = max(other.outbox.pause_ms, pause_ms)
 
     def release(self, page: Page) -> None:
         """Give the page back untouched."""
@@ -95,7 +115,8 @@ class Settler:
             return False
         if not page.work.fingerprint and page.request is not None:
             page.work.fingerprint = self._hooks.fingerprint(page.request)
-        page.work.children.append(Child(data, self._hooks.fingerprint(request), request.priority, when))
+        priority = EXPRESS_PRIORITY + max(0, request.priority) if page.express else request.priority
+        page.work.children.append(Child(data, self._hooks.fingerprint(request), priority, when))
         return True
 
     def add_root(self, lane: LaneWork, request: Request) -> bool:

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from threadmill.crawl.extraction import Extract, Extractor
 from threadmill.crawl.reference import PageReference
 from threadmill.crawl.settler import WHEN
-from threadmill.model.errors import ConfigError, ExtractionError, TaskError
+from threadmill.model.errors import ConfigError, ExtractionError, SourceError, TaskError
 from threadmill.model.keys import Lane
 from threadmill.model.source import Source
 from threadmill.model.stages import STAGES, Stage
@@ -93,6 +93,8 @@ class StageSpider(Spider):
         if not self.sources:
             raise ConfigError("a stage needs at least one source: set THREADMILL_SOURCES")
         self.extractors = {name: Extractor(source, self.stage.name) for name, source in self.sources.items()}
+        for source in self.sources.values():
+            _check_handdowns(source, self.stage)
         self._headers = {name: dict(source.headers) for name, source in self.sources.items()}
         for name, source in self.sources.items():
             if source.user_agent:
@@ -163,3 +165,12 @@ class StageSpider(Spider):
         """A page of a key is the same page however its URL is written."""
         reference: PageReference = request.meta[REFERENCE]
         return fingerprint(f"{reference.key}\n{reference.number}")
+
+
+def _check_handdowns(source: Source, stage: Stage) -> None:
+    for submit in source.rules(stage.name).submit:
+        if submit.stage not in stage.hands_to:
+            allowed = ", ".join(stage.hands_to) or "nobody"
+            raise SourceError(
+                f"source {source.name}: {stage.name} hands down to {allowed}, not to {submit.stage} (model/stages.py)"
+            )

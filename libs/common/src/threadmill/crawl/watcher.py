@@ -60,6 +60,9 @@ class Watcher(threading.Thread):
         self._watching = threading.Event()
         self._stopped = threading.Event()
         self._nudge = threading.Event()
+        self._taken = threading.Event()
+        """The event loop has taken what was read last; while it is blocked, nothing more is read."""
+        self._taken.set()
         self._rounds = 0
         self._connection: int | None = None
 
@@ -92,7 +95,7 @@ class Watcher(threading.Thread):
                     self._keep()
                     due = now + every * random.uniform(0.8, 1.0)
                 left = max(0.0, due - time.monotonic())
-                if self._watching.is_set():
+                if self._watching.is_set() and self._taken.is_set():
                     self._wait_for_tasks(min(left, BLOCK_MS / 1000))
                 else:
                     self._nudge.wait(left)
@@ -112,13 +115,13 @@ class Watcher(threading.Thread):
         if len(self._lanes) == 1:
             entries = self._streams[0].read(TASKS_AT_ONCE, block_ms=block_ms)
             if entries:
-                self._on_loop(self._deliver, self._lanes[0], entries)
+                self._hand_over(self._lanes[0], entries)
             return
         found = False
         for lane, streams in zip(self._lanes, self._streams, strict=True):
             if entries := streams.read(TASKS_AT_ONCE):
                 found = True
-                self._on_loop(self._deliver, lane, entries)
+                self._hand_over(lane, entries)
         if not found:
             self._stopped.wait(min(seconds, 0.25))
 
@@ -145,6 +148,15 @@ class Watcher(threading.Thread):
             for lane, streams in zip(self._lanes, self._streams, strict=True):
                 if entries := streams.claim(self._ttl_ms):
                     self._on_loop(self._deliver, lane, entries)
+
+    def _hand_over(self, lane: LaneWork, entries: list[Entry]) -> None:
+        self._taken.clear()
+        self._on_loop(self._take, lane, entries)
+
+    def _take(self, lane: LaneWork, entries: list[Entry]) -> None:
+        self._deliver(lane, entries)
+        self._taken.set()
+        self._nudge.set()
 
     def _on_loop(self, act: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():

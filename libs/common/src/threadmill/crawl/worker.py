@@ -106,7 +106,7 @@ class Worker:
             lease_ttl_ms=self._config.lease_ttl_ms,
         )
         policy = RetryPolicy(self._config.retry_base_ms, self._config.retry_max_ms)
-        self.settler = Settler(self._exchange, self._feed, self.hooks, policy)
+        self.settler = Settler(self._exchange, self._feed, self.hooks, policy, self.lanes, self._config.max_failures)
         self._counters = Counters(self.stats, self.lanes[0].store, self.id)
         self._exchange.board(self._counters)
         self._watcher = Watcher(

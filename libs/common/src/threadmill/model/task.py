@@ -91,7 +91,7 @@ class Task:
         if type(version) is not int or version != VERSION:
             raise TaskError("unknown-version", f"task version {version!r} is unknown; this release reads {VERSION}")
         named = body.pop("stage", stage)
-        if not isinstance(named, str) or stage_named(named).name != stage:
+        if named != stage and (not isinstance(named, str) or stage_named(named).name != stage):
             raise TaskError("wrong-stage", f"a task for stage {named!r} arrived at stage {stage!r}")
         if (site := body.pop("source", source)) != source:
             raise TaskError("unknown-source", f"a task for source {site!r} arrived at source {source!r}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from threadmill.model.errors import ConfigError, StoreUnavailable
+from threadmill.ops.children import start_child
 
 
 def find_server() -> str:
@@ -79,12 +80,7 @@ class EmbeddedRedis:
         if self._password:
             settings.append(f"requirepass {self._password}")
         # Settings go through standard input: a password must not be seen in the process list.
-        self._process = subprocess.Popen(  # noqa: S603 - a path we found ourselves
-            [find_server(), "-", *self._options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._process = start_child([find_server(), "-", *self._options], give_input=True)
         if self._process.stdin:
             self._process.stdin.write("\n".join(settings).encode() + b"\n")
             self._process.stdin.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from threadmill.model.errors import ConfigError
 from threadmill.model.stages import STAGES
+from threadmill.ops.children import start_child
 
 RESTART_S = (0.2, 10.0)
 """First and longest pause before a child that died is started again; it doubles while it dies within a minute."""
@@ -95,15 +96,9 @@ class Fleet:
     def _start(self, child: Child) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
         with self._log(child).open("ab") as log:
-            # A session of its own: Ctrl-C reaches us alone, and we stop the children in good order.
-            child.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", child.service],
-                env={**os.environ, **self.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            environment = {**os.environ, **self.environment}
+            command = [sys.executable, "-m", child.service]
+            child.process = start_child(command, environment=environment, output=log)
         child.started = time.monotonic()
 
 

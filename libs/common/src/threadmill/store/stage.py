@@ -29,6 +29,9 @@ from threadmill.store.work import (
     Refusal,
 )
 
+EXPRESS = 2
+"""How a commit is told that a forced subtask goes by the express stream: an operator waits for it."""
+
 
 class StageStore:
     """Builds the verbs of a stage; holds no connection and no state."""
@@ -63,7 +66,7 @@ class StageStore:
             "reclaim": ("score",),
             "replay": ("score",),
         }
-        plain = ("refuse", "renew", "delay", "park", "report", "leave")
+        plain = ("refuse", "renew", "delay", "hold", "park", "report", "leave")
         self._scripts: dict[str, Script] = {
             verb: compose(verb, {name: strategies[name] for name in uses.get(verb, ())}) for verb in (*uses, *plain)
         }
@@ -121,7 +124,7 @@ class StageStore:
         roots += [self.lane.items, self.lane.items_stats, self.lane.jobs_prefix]
         for name in self._targets:
             target = self.lane.stage(name)
-            roots += [target.tasks, target.stats, target.seen]
+            roots += [target.tasks, target.express, target.stats, target.seen]
         args: list[Arg] = [self.stage.name, ",".join(self._targets), len(pages)]
         for page in pages:
             args += [page.lease_id, page.outcome, page.fingerprint, len(page.children)]
@@ -134,7 +137,7 @@ class StageStore:
                     task.key,
                     self._task_id(task),
                     task.version,
-                    self._force(task),
+                    self._force(task, EXPRESS),
                 ]
                 args += [task.parent, task.extras()]
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
@@ -169,6 +172,10 @@ class StageStore:
         for page in delays:
             args += [page.lease_id, page.wait_ms, page.pause_ms, int(page.counts), page.reason, page.error]
         return self._call("delay", (*roots, self.lane.site, self.lane.jobs_prefix), args, list)
+
+    def hold(self, pause_ms: int) -> Call[int]:
+        """Leave the lane's site alone for `pause_ms`; answers until when (ms, Redis clock)."""
+        return self._call("hold", (self.lane.site,), [pause_ms], int)
 
     def park(self, parks: Sequence[Park]) -> Call[list[int]]:
         """Make dead letters of pages. Answers per page 1, or 0 if fenced."""
@@ -216,9 +223,10 @@ class StageStore:
         except TaskError:
             return entry.raw
 
-    def _force(self, task: Task) -> int:
+    def _force(self, task: Task, forced: int = 1) -> int:
+        """0, or `forced` if the task is to pass the filter; 1 if its stage does not remember its tasks."""
         stage = STAGES.get(task.stage, self.stage)
-        return int(task.force or not stage.remembers)
+        return forced if task.force else int(not stage.remembers)
 
     def _task_id(self, task: Task) -> str:
         return self.task_filter.id_of(task.key)

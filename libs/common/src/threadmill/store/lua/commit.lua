@@ -1,11 +1,12 @@
 -- commit: everything that pages caused, in one step, for each page only if its lease is still held.
 -- KEYS 1 leases  2 leased  3 requests  4 stats  5 runs  6 seen root  7 items  8 items stats  9 jobs root,
---      then per stage handed down to: tasks, stats, seen root
+--      then per stage handed down to: tasks, express, stats, seen root
 -- ARGV stage, targets' stage names joined by commas, n pages, then per page:
 --      lease id, outcome counter ("" or a counter's name), own fingerprint,
 --      children: n, and n times: condition (0 always, 1 if something new was submitted, 2 if nothing was),
 --                fingerprint ("" = do not filter), priority, payload
---      subtasks: n, and n times: target (1-based), key, filter id, version, force, parent, extras
+--      subtasks: n, and n times: target (1-based), key, filter id, version, force (0 no, 1 yes, 2 yes and express),
+--                parent, extras
 --      items: n, JSON array
 -- Returns per page: committed (1, 0 = fenced), queued, submitted, filtered.
 -- Twice: the leases are gone, so every page is fenced and nothing happens.
@@ -34,10 +35,12 @@ for _ = 1, tonumber(ARGV[3]) do
     for at = subtask_at + 1, item_at - 1, 7 do
       local target, key, id, version, force, parent, extras = unpack(ARGV, at, at + 6)
       target = tonumber(target)
-      local stream, target_stats, target_seen = KEYS[7 + 3 * target], KEYS[8 + 3 * target], KEYS[9 + 3 * target]
+      local root = 6 + 4 * target
+      local stream = force == "2" and KEYS[root + 1] or KEYS[root]
+      local target_stats, target_seen = KEYS[root + 2], KEYS[root + 3]
       local new, known = seen_task.add(target_seen, "", id, version)
-      if new or force == "1" then
-        redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", force == "1" and "" or known, "x", extras)
+      if new or force ~= "0" then
+        redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", force ~= "0" and "" or known, "x", extras)
         submitted = submitted + 1
         count(target_stats, "accepted", 1)
         count(target_stats, "streamed", 1)
