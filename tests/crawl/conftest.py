@@ -88,7 +88,7 @@ class StageUnderTest:
         return int(self.client.hget(self.store.keys.stats, name) or 0)
 
     def dead(self) -> list[DeadLetter]:
-        return dead_letters(self.client, LANE, STAGE.name)
+        return list(dead_letters(self.client, LANE, STAGE.name))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.pipeline import pipeline
+from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.stages import STAGES
 from threadmill.ops.embedded import EmbeddedRedis, free_port
 from threadmill.store.connection import connect
@@ -45,7 +46,7 @@ def test_tasks_that_cannot_be_read_are_parked_with_their_bytes(tmp_path: Path) -
         wait_for(lambda: rig.books("detail")["dead"] == len(BAD_TASKS) + 1, what="the dead letters")
         wait_for(lambda: rig.books("detail")["done"] == 1, what="the good task")
         # Then each is parked under its reason, with its very bytes
-        letters = dead_letters(client, rig.lane, "detail")
+        letters = list(dead_letters(client, rig.lane, "detail"))
         assert {letter.body: letter.reason for letter in letters if letter.body in BAD_TASKS} == BAD_TASKS
         assert [letter.body for letter in letters if letter.body not in BAD_TASKS] == [b"nonsense=fields"]
         # And the worker is the same process, and the books balance
@@ -53,6 +54,26 @@ def test_tasks_that_cannot_be_read_are_parked_with_their_bytes(tmp_path: Path) -
         assert rig.fleet.restarts == 0
         books = rig.books("detail")
         assert books["accepted"] == books["done"] + books["dead"] == len(BAD_TASKS) + 2
+        # And an operator can list, show, replay and drop them
+        listed = [json.loads(line) for line in dead(rig, "list", "detail", "--json").splitlines()]
+        assert len(listed) == len(BAD_TASKS) + 1
+        one = listed[0]
+        assert json.loads(dead(rig, "show", "detail", "--id", one["id"], "--json")) == one
+        assert dead(rig, "replay", "detail", "--id", one["id"], "--json") == '{"replayed": 1}\n'
+        wait_for(lambda: rig.books("detail")["dead"] == len(BAD_TASKS) + 1, what="it to be parked again")
+        assert dead(rig, "drop", "detail", "--reason", "refused-key", "--yes", "--json") == '{"dropped": 2}\n'
+        assert rig.books("detail")["dead"] == len(BAD_TASKS) - 1
+        books = rig.books("detail")
+        assert books["accepted"] == books["done"] + books["dead"]
+
+
+def dead(rig: Pipeline, *arguments: str) -> str:
+    """What `threadmill dead` prints on this deployment."""
+    command = [sys.executable, "-m", "threadmill", "dead", *arguments]
+    environment = {**os.environ, **rig.environment()}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 SERVICES = [*(stage.service for stage in STAGES.values()), "item_writer"]

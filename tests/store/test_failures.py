@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop, payloads
+from threadmill.store.calls import run
 from threadmill.store.status import dead_letters
 from threadmill.store.work import Child, Delay, Lease, Park
 
@@ -199,3 +200,19 @@ def test_batches_of_thousands(shop: Workshop) -> None:
 def test_a_lease_of_nothing_brings_nothing(shop: Workshop, want: int) -> None:
     shop.queue(b"a")
     assert len(shop.lease(want)) == want
+
+
+def test_a_dropped_letter_counts_as_done_and_closes_its_run(shop: Workshop) -> None:
+    # Given a run of two pages, one of them parked
+    shop.start("42", b"a", b"b", job="j1")
+    parked, other = shop.lease(2)
+    shop.run(shop.store.park([Park(parked.id, "callback", "bug")]))
+    call = shop.store.drop(shop.letters())
+    # When the letter is dropped, twice
+    assert [run(shop.client, call), run(shop.client, call)] == [1, 0]
+    # Then it counts as done, for the stage and the job, and the run ends with the other page
+    assert (shop.books.dead, shop.books.done, shop.stat("dropped")) == (0, 1, 1)
+    shop.commit(other)
+    assert shop.books.balanced
+    assert shop.job("j1").finished
+    assert not shop.client.exists(shop.keys.runs)

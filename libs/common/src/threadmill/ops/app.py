@@ -18,6 +18,7 @@ from threadmill.model.config import Config
 from threadmill.model.errors import ConfigError, TaskError, ThreadmillError
 from threadmill.model.stages import STAGES
 from threadmill.ops import report, scaling
+from threadmill.ops.dead import dead
 from threadmill.ops.deployment import Deployment, stage_argument
 from threadmill.ops.doctor import examine
 from threadmill.ops.fleet import parse_replicas
@@ -36,6 +37,8 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
+
+app.add_typer(dead, name="dead")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 SourceName = Annotated[str | None, typer.Option("--source", help="Which source, if several are configured.")]

@@ -10,6 +10,7 @@ from threadmill.model.keys import Lane, partition_of
 from threadmill.model.source import Source, configured_sources, lanes_of
 from threadmill.model.stages import STAGES, Stage
 from threadmill.store.connection import Client, connect, wait_until_ready
+from threadmill.store.filters import REQUEST_FILTERS
 from threadmill.store.orders import QUEUE_ORDERS
 from threadmill.store.stage import StageStore
 
@@ -53,7 +54,8 @@ class Deployment:
         return Lane(source.name, partition_of(key, self.config.partitions), self.config.namespace)
 
     def store(self, lane: Lane, stage: Stage) -> StageStore:
-        return StageStore(lane, stage, order=QUEUE_ORDERS[self.config.queue_order])
+        order = QUEUE_ORDERS[self.config.queue_order]
+        return StageStore(lane, stage, order=order, request_filter=REQUEST_FILTERS[self.config.dupefilter])
 
 
 def stage_argument(name: str) -> Stage:

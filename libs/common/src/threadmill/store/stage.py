@@ -65,6 +65,7 @@ class StageStore:
             "release": ("score",),
             "reclaim": ("score",),
             "replay": ("score",),
+            "drop": ("seen_request",),
         }
         plain = ("refuse", "renew", "delay", "hold", "park", "report", "leave")
         self._scripts: dict[str, Script] = {
@@ -191,6 +192,12 @@ class StageStore:
         keys = self.keys
         roots = (keys.dead, keys.dead_index, keys.requests, keys.stats, self.lane.jobs_prefix, keys.tasks)
         return self._call("replay", roots, [self.stage.name, *letter_ids], int)
+
+    def drop(self, letter_ids: Sequence[str]) -> Call[int]:
+        """Give dead letters up for good; answers how many."""
+        keys = self.keys
+        roots = (keys.dead, keys.dead_index, keys.stats, keys.runs, keys.seen, self.lane.jobs_prefix)
+        return self._call("drop", roots, [self.stage.name, *letter_ids], int)
 
     def reclaim(self, *, max_deliveries: int, silence_ms: int, limit: int = 100) -> Call[tuple[int, int, int]]:
         """Take expired leases back. Answers (queued again, parked, workers forgotten)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -129,12 +129,22 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     )
 
 
-def dead_letters(client: redis.Redis, lane: Lane, stage: str, limit: int = 100) -> list[DeadLetter]:
-    """The oldest dead letters of a stage."""
+def dead_letters(
+    client: redis.Redis, lane: Lane, stage: str, limit: int | None = None, batch: int = 500
+) -> Iterator[DeadLetter]:
+    """The dead letters of a stage, oldest first, read in batches."""
     keys = lane.stage(stage)
-    ids: Any = client.zrange(keys.dead_index, 0, limit - 1)
-    bodies: Any = client.hmget(keys.dead, ids) if ids else []
-    return [DeadLetter.parse(i, body) for i, body in zip(ids, bodies, strict=True) if body is not None]
+    at, found = 0, 0
+    while limit is None or found < limit:
+        ids: Any = client.zrange(keys.dead_index, at, at + batch - 1)
+        if not ids:
+            return
+        bodies: Any = client.hmget(keys.dead, ids)
+        for letter_id, body in zip(ids, bodies, strict=True):
+            if body is not None and (limit is None or found < limit):
+                found += 1
+                yield DeadLetter.parse(letter_id, body)
+        at += len(ids)
 
 
 def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
