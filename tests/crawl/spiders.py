@@ -14,7 +14,7 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.exceptions import DropItem
+from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import Response
 
 from threadmill.model.keys import Lane
@@ -37,11 +37,11 @@ class PageSpider(Spider):
     def lanes(self) -> list[tuple[Lane, float | None]]:
         return [(LANE, None)]
 
-    def allows(self, url: str) -> bool:
-        return url.startswith(self.site)
+    def allows(self, request: Request) -> bool:
+        return request.url.startswith(self.site)
 
     def requests_for(self, task: Task) -> Iterator[Request]:
-        errback = self.on_error if self.does == "errback" else None
+        errback = {"errback": self.on_error, "async-errback": self.on_error_later}.get(self.does)
         yield Request(f"{self.site}/{task.key}", callback=self.parse, errback=errback)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
@@ -61,6 +61,10 @@ class PageSpider(Spider):
         if self.does == "lambda":
             yield Request(f"{self.site}/page/never", callback=lambda _: None)
 
+    async def on_error_later(self, failure: Any) -> Any:
+        for item in self.on_error(failure):
+            yield item
+
     def on_error(self, failure: Any) -> Iterator[Any]:
         yield {"path": "errback", "extra": {"error": failure.value.response.status}}
 
@@ -79,6 +83,8 @@ class Pipeline:
     """Marks, drops or fails items, by their path."""
 
     def process_item(self, item: dict[str, Any]) -> dict[str, Any]:
+        if "enough" in item["path"]:
+            raise CloseSpider("enough")
         if "drop" in item["path"]:
             raise DropItem("not wanted")
         if "fail" in item["path"]:

@@ -104,24 +104,52 @@ def test_a_redirect_keeps_its_lease(stage: StageUnderTest) -> None:
 
 
 def test_a_redirect_to_another_host_is_not_followed(stage: StageUnderTest) -> None:
-    # Given a page that redirects to another server
+    # Given a page that redirects to another server, as a site does that shows a login or a challenge for an hour
     with Site() as other:
         stage.site.elsewhere = other.url
         stage.submit("away/1", "page/1")
-        stage.run()
-        # Then that server is never asked, the page ends as ignored, and its neighbour is stored
+        stage.run(environment={"THREADMILL_MAX_FAILURES": "2"})
+        # Then that server is never asked, the page was tried again and is parked, and its neighbour is stored
         assert not other.hits
     assert stage.paths() == ["/page/1"]
-    assert stage.stat("ignored") == 1
+    assert [letter.reason for letter in stage.dead()] == ["off-host"]
+    assert stage.site.hits["/away/1"] == 2
     assert stage.books.balanced
 
 
-def test_the_spider_s_own_errback_counts_as_handling(stage: StageUnderTest) -> None:
+@pytest.mark.parametrize("settings", [{}, PIPELINE], ids=["straight to the commit", "through item pipelines"])
+@pytest.mark.parametrize("does", ["errback", "async-errback"])
+def test_the_spider_s_own_errback_counts_as_handling(
+    stage: StageUnderTest, does: str, settings: dict[str, object]
+) -> None:
     stage.submit("500/x")
-    stage.run("errback")
+    stage.run(does, **settings)
     assert stage.items() == [{"path": "errback", "extra": {"error": 500}}]
-    assert stage.books.done == 1
+    assert (stage.books.done, stage.books.leased) == (1, 0)
     assert stage.stat("retried") == 0
+
+
+def test_a_pipeline_that_closes_the_spider_gives_its_page_back(stage: StageUnderTest) -> None:
+    # Given a pipeline that has had enough at one page
+    stage.submit("page/enough")
+    output = stage.run(**PIPELINE)
+    # Then the spider is closed, and the page waits for the next worker; it was not downloaded for ever
+    assert "Closing spider (enough)" in output
+    assert stage.site.hits["/page/enough"] <= 2
+    assert (stage.books.requests, stage.books.leased, stage.books.done) == (1, 0, 0)
+
+
+def test_a_worker_leaves_the_backlog_in_the_stream(stage: StageUnderTest) -> None:
+    # Given a worker that waits for tasks, and a site that does not answer
+    stage.start(environment={"THREADMILL_IDLE_CLOSE_MS": "0"})
+    wait_for(lambda: stage.books.workers == 1, what="the worker")
+    # When a thousand tasks come, a few at a time
+    for start in range(0, 1000, 50):
+        stage.submit(*(f"hang/{n}" for n in range(start, start + 50)))
+    wait_for(lambda: stage.books.leased >= 16, what="a full worker")
+    # Then it takes what it has room for and a little more; the rest stays where it costs least
+    wait_for(lambda: stage.site.hits["/hang/0"] and stage.books.tasks > 800, what="a quiet worker")
+    assert stage.books.requests < 200
 
 
 def test_a_request_that_cannot_be_written_down_parks_its_page(stage: StageUnderTest) -> None:

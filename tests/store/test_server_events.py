@@ -146,12 +146,12 @@ FINISHING: dict[str, Callable[[Workshop], Call[object]]] = {
     "lease": lambda shop: _lease_call(shop, 0),
     "commit": lambda shop: shop.store.commit([_page(shop)]),
     "leave": lambda shop: shop.store.leave("w1"),
+    "renew": lambda shop: shop.store.renew([_held(shop)], ttl_ms=2 * LONG_MS),
 }
 PRODUCING: dict[str, Callable[[Workshop], Call[object]]] = {
     "submit": lambda shop: shop.store.submit([shop.task("1")], token="t", job="j1"),
     "enqueue": lambda shop: shop.store.enqueue([Child(b"a", "1"), Child(b"b", "")], token="e1", job="j1"),
     "lease at a rate": lambda shop: _lease_call(shop, 1_000_000),
-    "renew": lambda shop: shop.store.renew([_held(shop)], ttl_ms=2 * LONG_MS),
     "release": lambda shop: shop.store.release([_held(shop)]),
     "delay": lambda shop: shop.store.delay([Delay(_held(shop), 0, "r", "e", pause_ms=1)], max_failures=5),
     "delay to death": lambda shop: shop.store.delay([Delay(_held(shop), 0, "r", "e")], max_failures=0),

@@ -10,6 +10,13 @@ from threadmill.crawl.stats import FleetStats
 from threadmill.store.stage import StageStore
 
 REPORT_S = 1.0
+OURS = frozenset(
+    {
+        *("accepted", "done", "filtered", "streamed", "submitted", "items", "gone", "ignored"),
+        *("retried", "fenced", "reclaimed", "replayed", "dropped", "letters", "sequence"),
+    }
+)
+"""Counters of the books, in the same hash: a spider's own of that name are kept apart."""
 
 
 class Counters:
@@ -32,6 +39,7 @@ class Counters:
         if now < self._due or not (counts := self._stats.take()):
             return []
         self._due = now + REPORT_S
+        counts = {f"spider/{name}" if name in OURS else name: by for name, by in counts.items()}
         return [Errand(self._store.report(self._worker, next(self._numbers), counts), lambda _: None)]
 
     def starving(self) -> bool:

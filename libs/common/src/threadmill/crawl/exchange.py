@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from threadmill.crawl.lanes import LaneWork
 from threadmill.store.calls import Call, Command, attempt_all
-from threadmill.store.connection import STORE_FAILURES, Client
+from threadmill.store.connection import STORE_FAILURES, Client, UnsendableError
+from threadmill.store.work import PageCommit
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,9 @@ FULL_TRIP = 64
 """Settlements that depart without waiting."""
 BACKOFF_S = (0.1, 2.0)
 """First and longest pause between attempts while Redis does not answer."""
+HEAVIEST_CALL = 10_000
+"""Pages and what they caused, in one script call: a few ms of Redis, and far below its limit of arguments."""
+UNSENT = object()
 HELD_S = 1.0
 """Pause after Redis refused to write (it is full, or a replica): nothing is dropped, nothing new is leased."""
 
@@ -67,6 +71,7 @@ class Exchange:
         self._passengers: list[Passenger] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="threadmill-exchange")
         self._held: list[Errand] = []
+        self._refused = False
         self._call = asyncio.Event()
         self._wanted = False
         self._task: asyncio.Task[None] | None = None
@@ -87,7 +92,7 @@ class Exchange:
     @property
     def refused(self) -> bool:
         """Whether Redis answers but does not take what it is told: no time to lease more."""
-        return bool(self._held)
+        return self._refused or bool(self._held)
 
     async def close(self, wait_s: float) -> None:
         """Carry what is left, for at most `wait_s`; leases that could not be settled expire and are taken by others."""
@@ -120,7 +125,7 @@ class Exchange:
             self._call.clear()
             self._wanted = False
             errands = self._held + self._settlements()
-            self._held = []
+            self._refused, self._held = bool(self._held), []
             for passenger in self._passengers:
                 errands += passenger.errands()
             if errands:
@@ -128,6 +133,10 @@ class Exchange:
         except Exception:
             # Nothing here may end the exchange: without it the worker would hold its leases and do nothing.
             logger.exception("a trip to Redis failed unexpectedly; pages of it that were not settled will expire")
+            await asyncio.sleep(HELD_S)
+            for passenger in self._passengers:
+                passenger.connection_failed()
+            self._call.set()
         if self._held:
             await asyncio.sleep(HELD_S)
             self._call.set()
@@ -145,13 +154,30 @@ class Exchange:
                 break
 
     async def _carry(self, errands: list[Errand]) -> None:
+        try:
+            answers = await self._send(errands)
+        except Exception as error:
+            # Something in it cannot be sent at all. Each alone, then, so that only that one fails.
+            logger.exception("a trip cannot be sent as a whole: %s", error)
+            answers = [await self._alone(errand) for errand in errands]
+        self.trips += 1
+        for errand, answer in zip(errands, answers, strict=True):
+            try:
+                self._tell(errand, answer)
+            except Exception:
+                logger.exception("the answer to a %s could not be used", _name(errand))
+
+    async def _send(self, errands: list[Errand]) -> list[Any]:
+        """Say it until Redis answers; raises only what no repetition would change."""
         loop = asyncio.get_running_loop()
         calls = [errand.call for errand in errands]
         pause, longest = BACKOFF_S
         while True:
             try:
-                answers = await loop.run_in_executor(self._thread, attempt_all, self._client, calls)
-                break
+                answers: list[Any] = await loop.run_in_executor(self._thread, attempt_all, self._client, calls)
+                return answers
+            except UnsendableError:
+                raise
             except STORE_FAILURES as error:
                 # Any of the calls may have run: all are safe to run again.
                 logger.warning("Redis does not answer (%s); trying again", error)
@@ -159,36 +185,60 @@ class Exchange:
                     passenger.connection_failed()
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, longest)
-        self.trips += 1
-        for errand, answer in zip(errands, answers, strict=True):
-            if not isinstance(answer, Exception):
-                errand.done(answer)
-            elif errand.must:
-                logger.error("Redis refused a %s, which is kept and tried again: %s", _name(errand), answer)
-                self._held.append(errand)
-            elif errand.failed:
-                errand.failed(answer)
-            else:
-                logger.error("Redis refused a %s: %s", _name(errand), answer)
+
+    async def _alone(self, errand: Errand) -> Any:
+        try:
+            return (await self._send([errand]))[0]
+        except Exception as error:
+            logger.error("a %s cannot be sent and is given up: %s", _name(errand), error)
+            return UNSENT
+
+    def _tell(self, errand: Errand, answer: Any) -> None:
+        if answer is UNSENT:
+            return
+        if not isinstance(answer, Exception):
+            errand.done(answer)
+        elif errand.must:
+            logger.error("Redis refused a %s, which is kept and tried again: %s", _name(errand), answer)
+            self._held.append(errand)
+        elif errand.failed:
+            errand.failed(answer)
+        else:
+            logger.error("Redis refused a %s: %s", _name(errand), answer)
 
     def _settlements(self) -> list[Errand]:
         errands: list[Errand] = []
         for lane in self._lanes:
             box, store = lane.outbox, lane.store
             lane.outbox = type(box)()
-            if box.commits:
-                errands.append(Errand(store.commit(box.commits), _ignore))
+            calls: list[Call[Any]] = [store.commit(pages) for pages in _loads(box.commits)]
             if box.delays:
-                errands.append(Errand(store.delay(box.delays, max_failures=self._max_failures), _ignore))
+                calls.append(store.delay(box.delays, max_failures=self._max_failures))
             if box.parks:
-                errands.append(Errand(store.park(box.parks), _ignore))
+                calls.append(store.park(box.parks))
             if box.releases:
-                errands.append(Errand(store.release(box.releases), _ignore))
+                calls.append(store.release(box.releases))
             if box.roots:
-                errands.append(Errand(store.enqueue(box.roots, token=secrets.token_hex(8)), _ignore))
+                calls.append(store.enqueue(box.roots, token=secrets.token_hex(8)))
             if box.pause_ms:
-                errands.append(Errand(store.hold(box.pause_ms), _ignore))
+                calls.append(store.hold(box.pause_ms))
+            errands += [Errand(call, _ignore) for call in calls]
         return errands
+
+
+def _loads(pages: list[PageCommit]) -> Iterator[list[PageCommit]]:
+    """Pages in portions that one script call can carry: a page may have thousands of children."""
+    load: list[PageCommit] = []
+    weight = 0
+    for page in pages:
+        heft = 1 + len(page.children) + 2 * len(page.subtasks)
+        if load and (weight + heft > HEAVIEST_CALL or len(load) >= FULL_TRIP):
+            yield load
+            load, weight = [], 0
+        load.append(page)
+        weight += heft
+    if load:
+        yield load
 
 
 def _ignore(_: Any) -> None:

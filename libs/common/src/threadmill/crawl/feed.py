@@ -12,7 +12,7 @@ from typing import Any
 
 from scrapy import Request
 
-from threadmill.crawl.exchange import Errand, Exchange
+from threadmill.crawl.exchange import HELD_S, Errand, Exchange
 from threadmill.crawl.hooks import SpiderHooks
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import PAGE, Page
@@ -101,6 +101,15 @@ class Feed:
         self.held.pop(page.lease.id, None)
         self._settled += 1
 
+    def lost(self, lease_ids: list[str]) -> None:
+        """These leases are another's now, or their pages hang: their places are free, and what they say is nobody's."""
+        pages = [page for lease_id in lease_ids if (page := self.held.pop(lease_id, None)) is not None]
+        for page in pages:
+            page.settled = True
+        if pages:
+            logger.warning("%d pages are no longer ours: their leases expired, or they took over an hour", len(pages))
+        self._exchange.wake()
+
     def deliver(self, lane: LaneWork, entries: list[Entry]) -> None:
         """Tasks that were read from the lane's streams."""
         if entries:
@@ -135,7 +144,8 @@ class Feed:
             lane.urgent = 0
         if not self.watching and now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
-            errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if not lane.hungry]
+            read = [lane for lane in lanes if lane.hungry]  # with their leases, express first
+            errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if lane not in read]
         if not lanes:
             self._look_later(now)
         return errands
@@ -143,7 +153,15 @@ class Feed:
     def _lease_errands(self, lane: LaneWork, share: int) -> list[Errand]:
         token = f"{self._worker}.{next(self._tokens)}"
         call = lane.store.lease(share, token=token, ttl_ms=self._lease_ttl_ms, interval_us=lane.interval_us)
-        errands = [Errand(call, lambda leased: self._leased(lane, share, leased))]
+
+        def failed(error: Exception) -> None:
+            # Not worth keeping: nothing was leased, and another token will do.
+            logger.warning("Redis gives no leases: %s", error)
+            now = self._loop.time()
+            lane.look_at = now + HELD_S
+            self._look_later(now)
+
+        errands = [Errand(call, lambda leased: self._leased(lane, share, leased), must=False, failed=failed)]
         lane.stirred = False
         if lane.reread:
             errands.append(self._reading(lane, 1000, start=PENDING))
@@ -173,10 +191,10 @@ class Feed:
         for express in (True, False):
             admissions = [a for a in lane.admissions if a.entry.express == express]
             refusals = [r for r in lane.refusals if r.entry.express == express]
-            ids = {a.entry.id for a in admissions} | {r.entry.id for r in refusals}
+            names = {a.entry.name for a in admissions} | {r.entry.name for r in refusals}
 
-            def done(_: Any, ids: set[bytes] = ids) -> None:
-                lane.admitting -= ids
+            def done(_: Any, names: set[tuple[bool, bytes]] = names) -> None:
+                lane.admitting -= names
 
             if admissions:
                 errands.append(Errand(lane.store.admit(admissions, express=express), done))
@@ -189,13 +207,17 @@ class Feed:
 
     def _leased(self, lane: LaneWork, asked: int, leased: Leased) -> None:
         now = self._loop.time()
+        if self.stopped:  # the answer came too late: given back, not left to expire
+            lane.outbox.releases += [lease.id for lease in leased.leases]
+            self._exchange.wake()
+            return
         for lease in leased.leases:
             page = Page(lane, lease, now)
             try:
                 request = self._hooks.decode(lease.record.payload, lane.store.lane.source)
-            except (TaskError, ValueError, TypeError, KeyError) as error:
-                logger.error("a queued request cannot be read and is parked: %s", error)
-                lane.outbox.parks.append(Park(lease.id, "unreadable-request", str(error)))
+            except Exception as error:  # whatever a spider's own decoding raises
+                logger.error("a queued request cannot be read and is parked: %r", error)
+                lane.outbox.parks.append(Park(lease.id, "unreadable-request", repr(error)))
                 self._exchange.wake()
                 continue
             request.meta[PAGE] = page
@@ -213,7 +235,7 @@ class Feed:
 
     def _take_tasks(self, lane: LaneWork, entries: list[Entry]) -> None:
         for entry in lane.unknown(entries):
-            lane.admitting.add(entry.id)
+            lane.admitting.add(entry.name)
             source, stage = lane.store.lane.source, lane.store.stage.name
             try:
                 task = Task.from_fields(entry.fields, source=source, stage=stage, entry_id=entry.id)
@@ -237,6 +259,7 @@ class Feed:
         if self.stopped:
             return
         if self._room() <= 0:
+            self._watch(False)
             self._timer = self._loop.call_later(EXPRESS_EVERY_S, self._exchange.wake)
             return
         at = min(lane.look_at for lane in self._lanes)

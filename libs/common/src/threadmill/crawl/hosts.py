@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
+class OffHostError(IgnoreRequest):
+    """A request, or a redirect, for a host that is not the source's."""
+
+
 class HostGuard:
-    """The downloader middleware nearest the engine. Asks the spider's `allows(url)`, if it has one."""
+    """The downloader middleware nearest the engine. Asks the spider's `allows(request)`, if it has one."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -25,5 +29,5 @@ class HostGuard:
 
     def process_request(self, request: Request) -> None:
         allows = getattr(self._crawler.spider, "allows", None)
-        if allows is not None and not allows(request.url):
-            raise IgnoreRequest(f"{request.url} is not on the source's hosts")
+        if allows is not None and not allows(request):
+            raise OffHostError(f"{request.url} is not on the source's hosts")

@@ -38,10 +38,12 @@ class LaneWork:
     outbox: Outbox = field(default_factory=Outbox)
     admissions: list[Admission] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    admitting: set[bytes] = field(default_factory=set)
+    admitting: set[tuple[bool, bytes]] = field(default_factory=set)
     """Entries taken from the streams whose admission Redis has not confirmed yet."""
     hungry: bool = True
     """The request queue ran dry: tasks are wanted."""
+    good: int = 0
+    """Pages done since the site last asked to wait."""
     urgent: int = 0
     """Express requests admitted here and not leased yet: they do not wait for room."""
     look_at: float = 0.0
@@ -63,4 +65,4 @@ class LaneWork:
 
     def unknown(self, entries: list[Entry]) -> list[Entry]:
         """Those of the entries that are not being admitted already."""
-        return [entry for entry in entries if entry.id not in self.admitting]
+        return [entry for entry in entries if entry.name not in self.admitting]

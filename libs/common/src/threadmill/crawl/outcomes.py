@@ -11,6 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 
+from threadmill.crawl.hosts import OffHostError
 from threadmill.model.errors import ExtractionError, TaskError
 
 GONE = (404, 410)
@@ -66,7 +67,7 @@ class RetryPolicy:
         if isinstance(error, HttpError):
             return self._of_response(error.response, failures)
         if isinstance(error, IgnoreRequest):
-            return Settled("ignored")
+            return self._of_ignored(error, text, failures)
         if isinstance(error, TaskError):
             return GiveUp(error.reason, text)
         if isinstance(error, ExtractionError):
@@ -75,6 +76,16 @@ class RetryPolicy:
             return GiveUp("too-large", text)
         reason = "unreachable" if _is_download_error(error) else "callback"
         return Retry(reason, text, self.backoff_ms(failures))
+
+    def _of_ignored(self, error: IgnoreRequest, text: str, failures: int) -> Outcome:
+        """Most middlewares mean it. What a site may take back tomorrow is no reason to call a post done."""
+        if isinstance(error, OffHostError):
+            return Retry("off-host", text, self.backoff_ms(failures))
+        if str(error) == "max redirections reached":
+            return Retry("redirects", text, self.backoff_ms(failures))
+        if str(error) == "Forbidden by robots.txt":
+            return GiveUp("robots", text)
+        return Settled("ignored")
 
     def _of_response(self, response: Response, failures: int) -> Outcome:
         if response.status in GONE:

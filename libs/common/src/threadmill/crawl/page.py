@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -25,7 +25,7 @@ PARENT = "threadmill.parent"
 class Page:
     """What a worker knows of one leased request. Exactly one of commit, delay, park and release ends it."""
 
-    __slots__ = ("exhausted", "lane", "lease", "outstanding", "request", "settled", "since", "work")
+    __slots__ = ("exhausted", "lane", "lease", "outstanding", "passes", "request", "settled", "since", "work")
 
     def __init__(self, lane: LaneWork, lease: Lease, since: float) -> None:
         self.lane = lane
@@ -37,6 +37,8 @@ class Page:
         self.work = PageCommit(lease.id)
         self.outstanding = 0
         """Items that are still in the item pipelines."""
+        self.passes = 0
+        """Outputs being collected: a middleware that recovers from an exception makes a second one."""
         self.exhausted = False
         """Whether the callback's output has ended."""
         self.settled = False
@@ -55,10 +57,12 @@ class Page:
 class GuardedErrback:
     """A leased request's errback: settlement first, then the spider's own (`original`), if it has one."""
 
-    def __init__(self, settle: Callable[[Failure, Errback | None], Iterable[Any]], original: Errback | None) -> None:
+    def __init__(
+        self, settle: Callable[[Failure, Errback | None], AsyncIterator[Any]], original: Errback | None
+    ) -> None:
         self._settle = settle
         self.original = original
         self.__name__ = getattr(original, "__name__", "errback")
 
-    def __call__(self, failure: Failure) -> Iterable[Any]:
+    def __call__(self, failure: Failure) -> AsyncIterator[Any]:
         return self._settle(failure, self.original)

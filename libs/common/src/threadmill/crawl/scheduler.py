@@ -55,6 +55,7 @@ class Scheduler(BaseScheduler):
         if page.settled:
             return False
         page.request = request
+        self._worker.guard(request)
         if page.express:
             self._buffer.appendleft(request)
         else:

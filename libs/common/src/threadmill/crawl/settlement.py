@@ -8,7 +8,8 @@ when its output is exhausted and each of its items has left the item pipelines.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,6 +18,8 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.extensions.corestats import CoreStats
 from scrapy.http import Response
+from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
@@ -39,6 +42,7 @@ class Settlement:
         self._crawler = crawler
         self._worker = worker
         self._direct = False
+        self._closing: asyncio.Future[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -85,18 +89,26 @@ class Settlement:
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         page = Page.of(response.request)
-        if page is None or page.settled:
+        if page is None:
             async for output in result:
                 yield output
             return
+        if page.settled:  # given back, or lost: what it says now is nobody's
+            async for _ in result:
+                pass
+            return
+        page.passes += 1
         try:
             async for output in result:
                 if (passed := self._collect(page, output)) is not None:
                     yield passed
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self._failed(page, error)
             raise
-        self._exhausted(page)
+        finally:
+            page.passes -= 1
+        # A middleware that recovered from an exception begins its own output in this very step of the event loop.
+        self._worker.soon(self._exhausted, page)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Nobody handled what a callback raised. It goes on to Scrapy, which logs it."""
@@ -120,7 +132,7 @@ class Settlement:
             stage = page.lane.store.stage
             if output.stage not in stage.hands_to:
                 raise TaskError("wrong-stage", f"stage {stage.name} does not hand down to {output.stage!r}")
-            page.work.subtasks.append(output)
+            page.work.subtasks.append(output.checked())
             return None
         if self._direct:
             page.work.items.append(dump_item(output))
@@ -129,8 +141,9 @@ class Settlement:
         return output
 
     def _exhausted(self, page: Page) -> None:
-        page.exhausted = True
-        self._finish(page)
+        if page.passes == 0:
+            page.exhausted = True
+            self._finish(page)
 
     def _finish(self, page: Page) -> None:
         if page.exhausted and page.outstanding == 0 and not page.settled:
@@ -146,6 +159,13 @@ class Settlement:
         else:
             self._worker.settler.fail(page, error)
 
+    def _failed_unseen(self, page: Page, error: BaseException | None) -> None:
+        """The same where Scrapy does not look for CloseSpider: the spider closes all the same."""
+        self._failed(page, error)
+        engine = self._crawler.engine
+        if isinstance(error, CloseSpider) and engine is not None:
+            self._closing = asyncio.ensure_future(engine.close_spider_async(reason=error.reason or "cancelled"))
+
     # What was never downloaded ---------------------------------------------------------------------------------------
 
     def guard(self, request: Request) -> None:
@@ -153,28 +173,31 @@ class Settlement:
         if not isinstance(request.errback, GuardedErrback):
             request.errback = GuardedErrback(self.download_failed, request.errback)
 
-    def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> Iterable[Any]:
-        """Scrapy does not pass an errback's output through spider middlewares when the download itself failed."""
+    async def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> AsyncIterator[Any]:
+        """Collect an errback's output; Scrapy passes it through spider middlewares only if there was a response."""
         request: Request = failure.request  # type: ignore[attr-defined]
         page = Page.of(request)
         if page is None or page.settled:
             return
-        error = failure.value
         if original is None:
-            self._failed(page, error)
+            self._failed_unseen(page, failure.value)
             return
         try:
             output = original(failure)
+            output = await output if isawaitable(output) else output
             if isinstance(output, Failure):
-                self._failed(page, output.value)
+                self._failed_unseen(page, output.value)
                 return
-            for each in iterate_spider_output(output):
-                if (passed := self._collect(page, each)) is not None:
+            async for each in as_async_generator(iterate_spider_output(output)):
+                if isinstance(failure.value, HttpError):
+                    yield each
+                elif (passed := self._collect(page, each)) is not None:
                     yield passed
-        except Exception as raised:
-            self._failed(page, raised)
+        except (Exception, asyncio.CancelledError) as raised:
+            self._failed_unseen(page, raised)
             raise
-        self._exhausted(page)
+        if not isinstance(failure.value, HttpError):
+            self._exhausted(page)
 
     def request_scheduled(self, request: Request) -> None:
         """A leased request may be dropped on its way to the scheduler (off-site, say): then its page ends here."""
@@ -205,7 +228,7 @@ class Settlement:
     def item_error(self, item: Any, response: Response | None, failure: Failure) -> None:
         """An item was lost in a pipeline: the page is tried again rather than stored without it."""
         if page := self._page_of(response):
-            self._failed(page, failure.value)
+            self._failed_unseen(page, failure.value)
 
     def _page_of(self, response: Any) -> Page | None:
         page = Page.of(getattr(response, "request", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from scrapy import Request
 
@@ -18,6 +19,8 @@ from threadmill.store.work import Child, Delay, Park, When
 
 logger = logging.getLogger(__name__)
 
+SERVED = 20
+"""So many pages done since a site last asked to wait show that it serves others."""
 WHEN = "threadmill.when"
 """Meta key by which a callback makes a follow-up conditional: a `When`."""
 
@@ -45,6 +48,7 @@ class Settler:
         """The page is done: all it caused becomes real together."""
         if self._settle(page):
             page.lane.outbox.commits.append(page.work)
+            page.lane.good += 1
             if page.work.children:
                 page.lane.stir()
             self._exchange.wake()
@@ -58,6 +62,10 @@ class Settler:
             return
         if not self._settle(page):
             return
+        if isinstance(outcome, Retry) and outcome.pause_ms:
+            if page.lane.good >= SERVED:  # others were served meanwhile: it is this page, not the site
+                outcome = replace(outcome, pause_ms=0, counts=True)
+            page.lane.good = 0
         if isinstance(outcome, Retry):
             if outcome.pause_ms:
                 logger.warning("the site is left alone for %g s: %s", outcome.pause_ms / 1000, outcome.error)

@@ -129,6 +129,8 @@ class StageSpider(Spider):
         meta: dict[str, Any] = {REFERENCE: reference}
         if when is not When.ALWAYS:
             meta[WHEN] = when
+        if not self.sources[reference.source].obey_robots:
+            meta["dont_obey_robotstxt"] = True
         return Request(
             url,
             callback=self.parse,
@@ -150,9 +152,11 @@ class StageSpider(Spider):
         first = self.extractors[task.source].rules.paging.first_page
         yield self.request(PageReference.of(task, first))
 
-    def allows(self, url: str) -> bool:
-        """Whether a URL is on one of the sources' hosts, redirects included."""
-        return any(source.allows(url) for source in self.sources.values())
+    def allows(self, request: Request) -> bool:
+        """Whether a request is for its source's hosts, redirects included; a robots.txt may be any source's."""
+        reference: PageReference | None = request.meta.get(REFERENCE)
+        sources = self.sources.values() if reference is None else [self.sources[reference.source]]
+        return any(source.allows(request.url) for source in sources)
 
     def encode_request(self, request: Request) -> bytes:
         reference: PageReference = request.meta[REFERENCE]

@@ -45,6 +45,7 @@ class Watcher(threading.Thread):
         held: dict[str, Page],
         deliver: Callable[[LaneWork, list[Entry]], None],
         look: Callable[[], None],
+        lost: Callable[[list[str]], None],
     ) -> None:
         super().__init__(name="threadmill-watcher", daemon=True)
         self._client = client
@@ -56,6 +57,7 @@ class Watcher(threading.Thread):
         self._held = held
         self._deliver = deliver
         self._look = look
+        self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._watching = threading.Event()
         self._stopped = threading.Event()
@@ -139,6 +141,11 @@ class Watcher(threading.Thread):
             calls.append(store.report(self._worker, -1, {}))
             calls.append(store.reclaim(max_deliveries=self._max_deliveries, silence_ms=silence_ms))
         answers = run_all(self._client, calls)
+        renewals = [answer for call, answer in zip(calls, answers, strict=True) if call.script.name == "renew"]
+        lost = [lease_id for answer in renewals for lease_id in answer]
+        lost += [page.lease.id for page in list(self._held.values()) if page.since <= oldest]
+        if lost:
+            self._on_loop(self._lost, lost)
         reclaimed = [answer for call, answer in zip(calls, answers, strict=True) if call.script.name == "reclaim"]
         if any(queued or parked for queued, parked, _ in reclaimed):
             queued, parked = sum(r[0] for r in reclaimed), sum(r[1] for r in reclaimed)

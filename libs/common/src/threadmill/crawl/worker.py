@@ -79,7 +79,7 @@ class Worker:
             )
             for lane, rate in lanes
         ]
-        self._closed = False
+        self._closing: asyncio.Future[None] | None = None
 
     @property
     def stats(self) -> FleetStats:
@@ -118,6 +118,7 @@ class Worker:
             held=self._feed.held,
             deliver=self._feed.deliver,
             look=self._feed.look,
+            lost=self._feed.lost,
         )
         self._feed.on_watch = self._watcher.watch
         await self._exchange.in_thread(self._arrive)
@@ -129,7 +130,6 @@ class Worker:
         """Hand leased requests to the engine for as long as the service runs, or until it was idle for too long."""
         self._feed.start()
         engine = self._crawler.engine
-        settlement = self._settlement()
         idle = self._config.idle_close_ms / 1000
         while not self._feed.stopped and engine is not None:
             try:
@@ -141,7 +141,6 @@ class Worker:
                     self.stop()
                 continue
             for request in batch:
-                settlement.guard(request)
                 try:
                     engine.crawl(request)
                 except RuntimeError:  # the spider was closed in this very moment
@@ -155,10 +154,12 @@ class Worker:
             self._loop.call_later(self._config.grace_ms / 1000, self._overdue)
 
     async def close(self) -> None:
-        """Settle, give back, say goodbye."""
-        if self._closed:
-            return
-        self._closed = True
+        """Settle, give back, say goodbye: once, however many ask for it."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._feed.stop()
         self._watcher.stop()
         self._give_back()
@@ -192,7 +193,7 @@ class Worker:
 
     def _overdue(self) -> None:
         """Pages in flight did not finish in time: give them back, and end without waiting for their downloads."""
-        if not self._closed:
+        if self._closing is None:
             asyncio.ensure_future(self.close()).add_done_callback(lambda _: stop_reactor())
 
     def _give_back(self) -> None:
@@ -201,6 +202,10 @@ class Worker:
             logger.info("giving back %d pages that were not finished", len(pages))
         for page in pages:
             self.settler.release(page)
+
+    def guard(self, request: Request) -> None:
+        """Make sure that a leased request's failure is settled."""
+        self._settlement().guard(request)
 
     def took(self, left: int) -> None:
         """The engine took a request from the scheduler's buffer, which now holds `left`."""

@@ -98,6 +98,11 @@ class Task:
         _check(body)
         return cls(stage=stage, source=source, **body)
 
+    def checked(self) -> Task:
+        """The task itself, if it would be accepted from outside; else `TaskError("malformed")`."""
+        _check({"key": self.key, **{name: v for name, d in _DEFAULTS.items() if (v := getattr(self, name)) != d}})
+        return self
+
     def to_fields(self) -> tuple[str, str, bytes]:
         """The task as packed stream fields: key, parent, extras (empty when all are defaults)."""
         return self.key, self.parent, self.extras()
@@ -117,7 +122,7 @@ class Task:
         if (outside := entry.get(b"task")) is not None:
             task = cls.from_json(outside, source=source, stage=stage)
             # A replayed task is counted under the job its letter had: the books know it by no other.
-            return task if b"j" not in entry else replace(task, job=entry[b"j"].decode("utf-8", "replace"))
+            return task if b"j" not in entry else replace(task, job=entry[b"j"].decode("utf-8", "replace")).checked()
         try:
             extra = orjson.loads(entry[b"x"]) if entry[b"x"] else {}
             body = {_SHORT[short]: value for short, value in extra.items()}

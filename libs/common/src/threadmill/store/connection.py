@@ -11,6 +11,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
+    DataError,
     NoPermissionError,
     RedisError,
     ResponseError,
@@ -24,6 +25,9 @@ Client = redis.Redis
 """A connection to Redis, for one thread. Outside `store` it is only passed on."""
 STORE_FAILURES = (RedisError, OSError)
 """What a call raises when Redis does not answer or refuses."""
+
+UnsendableError = DataError
+"""What a call raises whose arguments are no text, bytes or numbers."""
 
 MIN_VERSION = (6, 2)
 BLOCK_MS = 2_000
@@ -41,6 +45,7 @@ def connect(url: str) -> Client:
             socket_connect_timeout=SOCKET_TIMEOUT_S,
             socket_keepalive=True,
             health_check_interval=30,
+            encoding_errors="backslashreplace",  # a site's text may hold half of a surrogate pair
             retry=Retry(NoBackoff(), 0),
             client_name="threadmill",
         )

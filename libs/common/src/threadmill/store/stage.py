@@ -16,6 +16,7 @@ from threadmill.store.filters import Dupefilter, RunFilter, VersionedFilter
 from threadmill.store.orders import PRIORITY, QueueOrder
 from threadmill.store.scripts import Script, compose
 from threadmill.store.work import (
+    SEPARATOR,
     Admission,
     Child,
     Committed,
@@ -107,7 +108,7 @@ class StageStore:
         args: list[Arg] = [GROUP, self.stage.name]
         for refusal in refusals:
             entry = refusal.entry
-            job = entry.fields.get(b"j", b"")
+            job = entry.fields.get(b"j", b"").replace(SEPARATOR, b"")
             args += [entry.id, int(entry.streamed), job, refusal.reason, refusal.error, self._bytes_of(entry)]
         stream = keys.express if express else keys.tasks
         return self._call("refuse", (stream, keys.stats, keys.dead, keys.dead_index, self.lane.jobs_prefix), args, list)

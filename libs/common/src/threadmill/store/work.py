@@ -64,6 +64,11 @@ class Entry:
         return b"j" in self.fields
 
     @property
+    def name(self) -> tuple[bool, bytes]:
+        """Which entry it is: the two streams may have equal ids."""
+        return (self.express, self.id)
+
+    @property
     def run(self) -> str:
         return ("x" if self.express else "") + self.id.decode()
 

@@ -48,7 +48,7 @@ local function flush(jobs_root, now)
       if by ~= 0 then redis.call("HINCRBY", key, field, by) end
     end
     -- A finished job's books are kept for thirty days.
-    if redis.call("HGET", key, "open") == "0" then
+    if (redis.call("HGET", key, "open") or "0") == "0" then
       redis.call("HSET", key, "finished_at", now)
       redis.call("EXPIRE", key, 2592000)
     elseif redis.call("HDEL", key, "finished_at") == 1 then
