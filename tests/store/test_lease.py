@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop, payloads
-from threadmill.store.work import Delay, Leased
+from threadmill.store.work import Delay, Leased, PageCommit
 
 
 def look(shop: Workshop, want: int = 1, *, interval_us: int = 0, token: str = "look") -> Leased:
-    return shop.run(shop.store.lease(want, token=token, ttl_ms=LONG_MS, interval_us=interval_us))
+    return shop.run(shop.store.lease(want, worker=token, number=1, ttl_ms=LONG_MS, interval_us=interval_us))
 
 
 def clock_us(client: redis.Redis) -> int:
@@ -182,3 +182,19 @@ def test_release_gives_back_untouched(shop: Workshop) -> None:
     again = shop.lease(5)
     assert [lease.record for lease in again] == [lease.record for lease in leases[:2]]
     assert not shop.commit(leases[0]).ok
+
+
+def test_a_late_copy_of_a_lease_call_leases_nothing(shop: Workshop) -> None:
+    # Given a lease call whose page was committed, and another page that waits
+    shop.queue(b"first", b"second")
+    call = shop.store.lease(1, worker="w1", number=7, ttl_ms=LONG_MS)
+    (lease,) = shop.run(call).leases
+    commit = shop.store.commit([PageCommit(lease.id)])
+    assert shop.run(commit)[0].ok
+    # When a copy of that call arrives late, and then the commit is said again, as after a lost reply
+    late = shop.run(call)
+    again = shop.run(commit)
+    # Then the second page was not leased under the first one's name, nor committed by it
+    assert late.leases == []
+    assert not again[0].ok
+    assert (shop.books.requests, shop.books.done) == (1, 1)

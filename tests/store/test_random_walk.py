@@ -180,7 +180,8 @@ class Walk:
         rng = self.rng
         call = self.stages[stage].lease(
             rng.randint(0, 4),
-            token=f"l{next(self.numbers)}",
+            worker=f"l{next(self.numbers)}",
+            number=1,
             ttl_ms=rng.choice([0, 1, LONG_MS, LONG_MS]),
             interval_us=rng.choice([0, 0, 1, 500]),
         )
@@ -358,6 +359,9 @@ class Walk:
             self.drain(stage)
         self.check()
 
+    def lease_all(self, store: StageStore) -> Call[Leased]:
+        return store.lease(1_000, worker=f"l{next(self.numbers)}", number=1, ttl_ms=LONG_MS)
+
     def drain(self, stage: str) -> None:
         store, keys = self.stages[stage], self.stages[stage].keys
         self.client.delete(keys.control, self.lane.site)
@@ -369,7 +373,7 @@ class Walk:
         while entries := streams.read(1_000) + streams.claim(0, 1_000) + streams.read(1_000):
             for express in (True, False):
                 self.take_in(stage, [one for one in entries if one.express == express], express=express, roots=1)
-        while leases := run(self.client, store.lease(1_000, token=f"l{next(self.numbers)}", ttl_ms=LONG_MS)).leases:
+        while leases := run(self.client, self.lease_all(store)).leases:
             for one in run(self.client, store.commit([PageCommit(lease.id) for lease in leases])):
                 self.done[stage] += one.ok
             self.committed.update(lease.record.payload for lease in leases)

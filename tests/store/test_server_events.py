@@ -21,7 +21,7 @@ def test_verbs_go_on_after_a_script_flush(shop: Workshop) -> None:
     shop.queue(b"a", b"b")
     shop.client.script_flush()
     # When verbs travel together; then each runs, once
-    lease = shop.store.lease(1, token="t", ttl_ms=LONG_MS)
+    lease = shop.store.lease(1, worker="t", number=1, ttl_ms=LONG_MS)
     report = shop.store.report("w1", 1, {"pages": 3})
     leased, again, _ = run_all(shop.client, [lease, lease, report])
     assert len(leased.leases) == 1
@@ -41,7 +41,7 @@ def test_one_calls_error_is_its_own(shop: Workshop) -> None:
     # Given a queue that is of another type; when calls travel together; then only those that need it fail
     shop.client.set(shop.keys.requests, "what?")
     lease, report = attempt_all(
-        shop.client, [shop.store.lease(1, token="t", ttl_ms=1), shop.store.report("w1", 1, {"pages": 1})]
+        shop.client, [shop.store.lease(1, worker="t", number=1, ttl_ms=1), shop.store.report("w1", 1, {"pages": 1})]
     )
     assert isinstance(lease, ResponseError)
     assert report == 1
@@ -117,7 +117,7 @@ def _entry_call(shop: Workshop, *, refuse: bool) -> Call[object]:
 
 def _lease_call(shop: Workshop, interval_us: int) -> Call[object]:
     shop.queue(b"a", b"b")
-    return shop.store.lease(2, token="t", ttl_ms=LONG_MS, interval_us=interval_us)
+    return shop.store.lease(2, worker="t", number=1, ttl_ms=LONG_MS, interval_us=interval_us)
 
 
 def _late_call(shop: Workshop) -> Call[object]:

@@ -78,7 +78,7 @@ class Workshop:
 
     def lease(self, want: int = 1, *, ttl_ms: int = LONG_MS, token: str = "", interval_us: int = 0) -> list[Lease]:
         token = token or f"lease{next(self._numbers)}"
-        return self.run(self.store.lease(want, token=token, ttl_ms=ttl_ms, interval_us=interval_us)).leases
+        return self.run(self.store.lease(want, worker=token, number=1, ttl_ms=ttl_ms, interval_us=interval_us)).leases
 
     def lease_one(self, *, ttl_ms: int = LONG_MS) -> Lease:
         (lease,) = self.lease(1, ttl_ms=ttl_ms)

@@ -51,7 +51,7 @@ class Feed:
         self._concurrency = concurrency
         self._lease_ttl_ms = lease_ttl_ms
         self._hooks = hooks
-        self._tokens = itertools.count(1)
+        self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._fresh: deque[Request] = deque()
@@ -151,11 +151,16 @@ class Feed:
         return errands
 
     def _lease_errands(self, lane: LaneWork, share: int) -> list[Errand]:
-        token = f"{self._worker}.{next(self._tokens)}"
-        call = lane.store.lease(share, token=token, ttl_ms=self._lease_ttl_ms, interval_us=lane.interval_us)
+        call = lane.store.lease(
+            share,
+            worker=self._worker,
+            number=next(self._numbers),
+            ttl_ms=self._lease_ttl_ms,
+            interval_us=lane.interval_us,
+        )
 
         def failed(error: Exception) -> None:
-            # Not worth keeping: nothing was leased, and another token will do.
+            # Not worth keeping: nothing was leased, and another call will do.
             logger.warning("Redis gives no leases: %s", error)
             now = self._loop.time()
             lane.look_at = now + HELD_S

@@ -65,6 +65,7 @@ class Watcher(threading.Thread):
         self._taken = threading.Event()
         """The event loop has taken what was read last; while it is blocked, nothing more is read."""
         self._taken.set()
+        self._patient_until = 0.0
         self._rounds = 0
         self._connection: int | None = None
 
@@ -106,6 +107,8 @@ class Watcher(threading.Thread):
                 # The exchange tells the operator; here we try again, and ask for what may have got lost.
                 logger.debug("the watcher's connection failed: %s", error)
                 self._connection = None
+                # The others were cut off too: they shall renew their leases before anybody takes them over.
+                self._patient_until = time.monotonic() + self._ttl_ms / 1000
                 for lane in self._lanes:
                     lane.reread = True
                 self._on_loop(self._look)
@@ -139,7 +142,8 @@ class Watcher(threading.Thread):
             if ids := [page.lease.id for page in pages if page.lane is lane]:
                 calls.append(store.renew(ids, ttl_ms=self._ttl_ms))
             calls.append(store.report(self._worker, -1, {}))
-            calls.append(store.reclaim(max_deliveries=self._max_deliveries, silence_ms=silence_ms))
+            if time.monotonic() >= self._patient_until:
+                calls.append(store.reclaim(max_deliveries=self._max_deliveries, silence_ms=silence_ms))
         answers = run_all(self._client, calls)
         renewals = [answer for call, answer in zip(calls, answers, strict=True) if call.script.name == "renew"]
         lost = [lease_id for answer in renewals for lease_id in answer]

@@ -113,11 +113,11 @@ class StageStore:
         stream = keys.express if express else keys.tasks
         return self._call("refuse", (stream, keys.stats, keys.dead, keys.dead_index, self.lane.jobs_prefix), args, list)
 
-    def lease(self, want: int, *, token: str, ttl_ms: int, interval_us: int = 0) -> Call[Leased]:
-        """Take up to `want` requests. `token` must be new for every call; `interval_us` is the site's pace."""
+    def lease(self, want: int, *, worker: str, number: int, ttl_ms: int, interval_us: int = 0) -> Call[Leased]:
+        """Take up to `want` requests. A worker numbers its calls upwards; `interval_us` is the site's pace."""
         keys = self.keys
-        roots = (keys.requests, keys.delayed, keys.leases, keys.leased, keys.control, self.lane.site)
-        return self._call("lease", roots, [token, want, ttl_ms, interval_us], _leased)
+        roots = (keys.requests, keys.delayed, keys.leases, keys.leased, keys.control, self.lane.site, keys.reports)
+        return self._call("lease", roots, [worker, number, want, ttl_ms, interval_us], _leased)
 
     def commit(self, pages: Sequence[PageCommit]) -> Call[list[Committed]]:
         """Make real what pages caused; each page only if its lease is still held."""

@@ -1,13 +1,16 @@
 -- lease: take requests to work on, as many as the site's shared rate allows; due delayed ones come back first.
--- KEYS 1 requests  2 delayed  3 leases  4 leased  5 control  6 site
--- ARGV token (unique per call), want (above 1000 counts as 1000), ttl in ms,
+-- KEYS 1 requests  2 delayed  3 leases  4 leased  5 control  6 site  7 reports
+-- ARGV worker, number of the call (each greater than the last), want (above 1000 counts as 1000), ttl in ms,
 --      interval between requests of the site in microseconds (0 = no limit)
 -- Returns {waiting, ms until a look may bring more (-1 = nothing known), then per lease: id, record}.
--- Twice: leases are named after the token, so the second call finds and returns the first one's.
+-- Twice: leases are named after worker and number, so the second call finds and returns the first one's. A copy that
+-- comes when those are gone leases nothing: their names are not given again.
 local requests, delayed, leases, leased, control, site = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local reports, worker, number = KEYS[7], ARGV[1], tonumber(ARGV[2])
+local token = worker .. "." .. ARGV[2]
 -- Lua unpacks at most 8,000 values, and would fail after the requests have left the queue.
 local MOST = 1000
-local token, want, ttl, interval = ARGV[1], math.min(tonumber(ARGV[2]), MOST), tonumber(ARGV[3]), tonumber(ARGV[4])
+local want, ttl, interval = math.min(tonumber(ARGV[3]), MOST), tonumber(ARGV[4]), tonumber(ARGV[5])
 local now = now_ms()
 local answer = { 0, -1 }
 
@@ -23,7 +26,7 @@ if want > 0 then
       answer[#answer + 1] = string.sub(members[i], 9)
     end
   end
-  if #answer > 2 then
+  if #answer > 2 or number <= tonumber(redis.call("HGET", reports, worker .. ":lease") or 0) then
     answer[1] = redis.call("ZCARD", requests)
     return answer
   end
@@ -75,6 +78,7 @@ if want > 0 then
   if #members > 0 then
     redis.call("ZADD", leases, unpack(expiries))
     redis.call("HSET", leased, unpack(members))
+    redis.call("HSET", reports, worker .. ":lease", number)
   end
 end
 answer[1] = redis.call("ZCARD", requests)
