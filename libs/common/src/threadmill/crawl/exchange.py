@@ -45,6 +45,8 @@ class Errand:
     must: bool = True
     """Whether it is carried again when Redis refuses it, until it is taken."""
     failed: Callable[[Exception], None] | None = None
+    unsent: Callable[[], None] = lambda: None
+    """Told when it could not be sent at all and is given up."""
 
 
 class Passenger(Protocol):
@@ -195,8 +197,8 @@ class Exchange:
 
     def _tell(self, errand: Errand, answer: Any) -> None:
         if answer is UNSENT:
-            return
-        if not isinstance(answer, Exception):
+            errand.unsent()
+        elif not isinstance(answer, Exception):
             errand.done(answer)
         elif errand.must:
             logger.error("Redis refused a %s, which is kept and tried again: %s", _name(errand), answer)
@@ -211,18 +213,20 @@ class Exchange:
         for lane in self._lanes:
             box, store = lane.outbox, lane.store
             lane.outbox = type(box)()
-            calls: list[Call[Any]] = [store.commit(pages) for pages in _loads(box.commits)]
+            errands += [
+                _settling(lane, store.commit(pages), [page.lease_id for page in pages]) for pages in _loads(box.commits)
+            ]
             if box.delays:
-                calls.append(store.delay(box.delays, max_failures=self._max_failures))
+                call = store.delay(box.delays, max_failures=self._max_failures)
+                errands.append(_settling(lane, call, [page.lease_id for page in box.delays]))
             if box.parks:
-                calls.append(store.park(box.parks))
+                errands.append(_settling(lane, store.park(box.parks), [page.lease_id for page in box.parks]))
             if box.releases:
-                calls.append(store.release(box.releases))
+                errands.append(_settling(lane, store.release(box.releases), box.releases))
             if box.roots:
-                calls.append(store.enqueue(box.roots, token=secrets.token_hex(8)))
+                errands.append(Errand(store.enqueue(box.roots, token=secrets.token_hex(8)), _ignore))
             if box.pause_ms:
-                calls.append(store.hold(box.pause_ms))
-            errands += [Errand(call, _ignore) for call in calls]
+                errands.append(Errand(store.hold(box.pause_ms), _ignore))
         return errands
 
 
@@ -239,6 +243,11 @@ def _loads(pages: list[PageCommit]) -> Iterator[list[PageCommit]]:
         weight += heft
     if load:
         yield load
+
+
+def _settling(lane: LaneWork, call: Call[Any], lease_ids: list[str]) -> Errand:
+    """A settlement: until Redis has confirmed it, the watcher goes on renewing these leases."""
+    return Errand(call, lambda _: lane.carried(lease_ids), unsent=lambda: lane.carried(lease_ids))
 
 
 def _ignore(_: Any) -> None:

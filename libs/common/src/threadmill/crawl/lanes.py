@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from threadmill.store.connection import Client
 from threadmill.store.stage import StageStore
 from threadmill.store.streams import TaskStreams
 from threadmill.store.work import Admission, Child, Delay, Entry, PageCommit, Park, Refusal
+
+if TYPE_CHECKING:
+    from threadmill.crawl.page import Page
 
 
 @dataclass
@@ -50,6 +54,8 @@ class LaneWork:
     """Not to be asked for leases before this time."""
     expecting: bool = False
     """Something waits for its time: a delayed request, or the site's rate."""
+    leaving: dict[str, Page] = field(default_factory=dict)
+    """Pages that are settled and whose settlement Redis has not confirmed: their leases are renewed until then."""
     stirred: bool = False
     """Something happened that may have brought work since leases were last asked for."""
     reread: bool = False
@@ -58,6 +64,11 @@ class LaneWork:
     @classmethod
     def serving(cls, client: Client, store: StageStore, worker: str, interval_us: int) -> LaneWork:
         return cls(store, TaskStreams(client, store.keys, worker), interval_us)
+
+    def carried(self, lease_ids: list[str]) -> None:
+        """Redis has these settlements."""
+        for lease_id in lease_ids:
+            self.leaving.pop(lease_id, None)
 
     def stir(self) -> None:
         """There may be work in this lane: look now, whatever an answer under way says."""

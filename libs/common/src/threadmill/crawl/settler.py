@@ -106,6 +106,7 @@ class Settler:
         if page.settled:
             return False
         page.settled = True
+        page.lane.leaving[page.lease.id] = page
         self._feed.settled(page)
         return True
 

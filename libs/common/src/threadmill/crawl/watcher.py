@@ -139,7 +139,9 @@ class Watcher(threading.Thread):
         calls: list[Call[Any]] = []
         for lane in self._lanes:
             store = lane.store
-            if ids := [page.lease.id for page in pages if page.lane is lane]:
+            ids = [page.lease.id for page in pages if page.lane is lane]
+            ids += [page.lease.id for page in list(lane.leaving.values()) if page.since > oldest]
+            if ids:
                 calls.append(store.renew(ids, ttl_ms=self._ttl_ms))
             calls.append(store.report(self._worker, -1, {}))
             if time.monotonic() >= self._patient_until:

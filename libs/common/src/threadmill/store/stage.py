@@ -204,7 +204,7 @@ class StageStore:
         """Take expired leases back. Answers (queued again, parked, workers forgotten)."""
         keys = self.keys
         roots = (keys.leases, keys.leased, keys.requests, keys.stats, keys.dead, keys.dead_index)
-        others = (self.lane.jobs_prefix, keys.workers, keys.reports, keys.tasks, keys.express)
+        others = (self.lane.jobs_prefix, keys.workers, keys.reports, keys.tasks, keys.express, keys.delayed)
         return self._call("reclaim", roots + others, [self.stage.name, GROUP, max_deliveries, silence_ms, limit], tuple)
 
     def report(self, worker: str, number: int, increments: dict[str, int]) -> Call[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import redis
@@ -12,6 +13,9 @@ from threadmill.store.calls import Command, is_no_group, run
 from threadmill.store.work import Entry
 
 NEW, PENDING = ">", "0"
+GROUP_GONE = "a consumer group was gone (was Redis flushed?); it is made again at the stream's beginning"
+
+logger = logging.getLogger(__name__)
 
 
 def ensure_group(client: redis.Redis, stream: str, group: str = GROUP) -> None:
@@ -58,6 +62,7 @@ class TaskStreams:
         except ResponseError as error:
             if not is_no_group(error):
                 raise
+            logger.warning(GROUP_GONE)
             self.ensure_groups()
             return []
 

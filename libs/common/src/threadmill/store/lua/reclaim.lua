@@ -1,13 +1,16 @@
 -- reclaim: take expired leases from workers that died; forget workers that left nothing behind.
 -- KEYS 1 leases  2 leased  3 requests  4 stats  5 dead  6 dead index  7 jobs root  8 workers  9 reports
---      10 tasks  11 express
+--      10 tasks  11 express  12 delayed
 -- ARGV stage, group, most deliveries allowed, ms after which a silent worker is forgotten, most leases to take
 -- Returns {queued again, parked, workers forgotten}.
 -- Twice: the second call finds what the first left.
 local leases, leased, requests, stats, dead, index = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local jobs_root, workers, reports, streams = KEYS[7], KEYS[8], KEYS[9], { KEYS[10], KEYS[11] }
+local jobs_root, workers, reports, streams, delayed = KEYS[7], KEYS[8], KEYS[9], { KEYS[10], KEYS[11] }, KEYS[12]
 local stage, group, allowed = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local silence, limit, now = tonumber(ARGV[4]), tonumber(ARGV[5]), now_ms()
+-- A page whose worker died twice may be the one that kills. Such come back one after the other, so far apart (ms), so
+-- that the one takes no others with it again and again.
+local SUSPECT_MS = 250
 local queued, parked, forgotten = 0, 0, 0
 for _, lease in ipairs(redis.call("ZRANGEBYSCORE", leases, "-inf", now, "LIMIT", 0, limit)) do
   local member = redis.call("HGET", leased, lease)
@@ -20,6 +23,9 @@ for _, lease in ipairs(redis.call("ZRANGEBYSCORE", leases, "-inf", now, "LIMIT",
       bury(dead, index, stats, now, "crashed", "request", "its worker died " .. deliveries .. " times", record)
       count_job(job, stage, "dead", 1)
       parked = parked + 1
+    elseif deliveries > 1 then
+      redis.call("ZADD", delayed, now + (queued + 1) * SUSPECT_MS, string.sub(member, 1, 8) .. record)
+      queued = queued + 1
     else
       place(requests, string.sub(member, 1, 8) .. record, priority, score)
       queued = queued + 1
