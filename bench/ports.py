@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from pathlib import Path
 
 
@@ -16,10 +15,3 @@ def announce_port(server: asyncio.Server, port_file: Path | None) -> None:
     written = port_file.with_suffix(f".{os.getpid()}")
     written.write_text(str(port))
     written.rename(port_file)
-
-
-def free_port() -> int:
-    """A loopback port that was free a moment ago, for servers that cannot choose one themselves."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -190,7 +190,7 @@ def test_size_is_counted_in_bytes(filler: str) -> None:
 
 def packed(task: Task) -> dict[bytes, bytes]:
     """As submit writes it."""
-    key, parent, extras = task.to_fields()
+    key, parent, extras = task.key, task.parent, task.extras()
     return {b"k": key.encode(), b"p": parent.encode(), b"j": task.job.encode(), b"o": task.known.encode(), b"x": extras}
 
 

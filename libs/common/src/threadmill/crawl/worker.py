@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
@@ -205,7 +206,7 @@ class Worker:
 
     def guard(self, request: Request) -> None:
         """Make sure that a leased request's failure is settled."""
-        self._settlement().guard(request)
+        self._settlement.guard(request)
 
     def took(self, left: int) -> None:
         """The engine took a request from the scheduler's buffer, which now holds `left`."""
@@ -218,6 +219,7 @@ class Worker:
     def soon(self, act: Callable[..., None], *args: Any) -> None:
         self._loop.call_soon(act, *args)
 
+    @cached_property
     def _settlement(self) -> Any:
         from threadmill.crawl.settlement import Settlement  # noqa: PLC0415 - settlement imports this module's types
 

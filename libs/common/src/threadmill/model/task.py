@@ -103,10 +103,6 @@ class Task:
         _check({"key": self.key, **{name: v for name, d in _DEFAULTS.items() if (v := getattr(self, name)) != d}})
         return self
 
-    def to_fields(self) -> tuple[str, str, bytes]:
-        """The task as packed stream fields: key, parent, extras (empty when all are defaults)."""
-        return self.key, self.parent, self.extras()
-
     def extras(self) -> bytes:
         """What differs from the defaults and has no field of its own, as JSON; empty when nothing does."""
         extra = {
