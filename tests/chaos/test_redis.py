@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,14 @@ from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.keys import GROUP
 from threadmill.model.stages import STAGES
 from threadmill.ops.embedded import EmbeddedRedis
+from threadmill.store.status import items_waiting
 from waiting import wait_for
 
 SEED = 20_261_120
 POSTS = ["--forums", "4", "--pages-per-forum", "2", "--posts-per-page", "10", "--mean-comments", "5"]
 """Eighty posts, in four forums."""
+DEEP = ["--forums", "4", "--pages-per-forum", "8", "--posts-per-page", "5", "--mean-comments", "5"]
+"""Boards of eight pages, which are scanned one after the other."""
 FORUMS = ["1", "2", "3", "4"]
 SLOW = ["--latency-ms", "300"]
 IDLE_COMMANDS_PER_S = 200
@@ -130,24 +135,28 @@ def test_a_flushed_redis_is_worked_with_as_a_new_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.chaos
-def test_a_full_redis_stops_producers_only_and_drains_once_there_is_room(tmp_path: Path) -> None:
-    # Given a crawl under way
-    with pipeline(tmp_path, forum=[*POSTS, *SLOW]) as rig:
+def test_a_full_redis_stops_producers_only_and_drains_without_them(tmp_path: Path) -> None:
+    # Given a crawl under way, its boards not at their ends
+    with pipeline(tmp_path, forum=[*DEEP, *SLOW]) as rig:
         everything_runs(rig)
-        pids = all_pids(rig)
         job = rig.submit("list", FORUMS[:3]).job
-        wait_for(lambda: rig.books("list")["done"] > 0, what="the crawl to be under way")
-        assert not rig.job(job).finished
-        # When Redis may not have more memory than it has
+        wait_for(lambda: rig.books("detail")["done"] > 5, what="the crawl to be under way")
+        # When Redis is full, and a worker dies
         client = rig.deployment.client
-        client.config_set("maxmemory", client.info("memory")["used_memory"] - 50_000)
-        # Then nothing more can be submitted, while nobody exits, and nobody besets Redis once commits, which still go
-        # through, have gone
+        client.config_set("maxmemory", 1)
+        os.kill(rig.fleet.pids("detail_collector")[0], signal.SIGKILL)
+        wait_for(rig.fleet.tend, what="its death to be seen")
+        wait_for(lambda: rig.fleet.tend() or rig.fleet.pids("detail_collector"), what="another in its place")
+        # Then nothing more can be submitted, no board is scanned on, and all that was submitted before is collected
         with pytest.raises(RedisError, match="OOM"):
             rig.submit("list", FORUMS[3:], job=job)
-        wait_for(lambda: commands_per_second(rig, 1) < IDLE_COMMANDS_PER_S, 30, what="Redis to be left alone")
-        assert all_pids(rig) == pids
-        # And once there is room, all that was accepted is collected; so is what is submitted now
+        worked_off = partial(drained, rig, "detail", "comment")
+        wait_for(lambda: not rig.books("list")["leased"] and worked_off(), 60, every=0.1, what="what waited to be done")
+        assert not drained(rig, "list")
+        scanned, pids = rig.books("list")["done"], all_pids(rig)
+        assert commands_per_second(rig, 2) < IDLE_COMMANDS_PER_S
+        assert rig.books("list")["done"] == scanned
+        # And once there is room, the boards are scanned to their ends, and so is what is submitted now
         client.config_set("maxmemory", 0)
         assert rig.submit("list", FORUMS[3:], job=job).submitted == 1
         rig.wait_until_done(job)
@@ -185,6 +194,13 @@ def everything_runs(rig: Pipeline, replicas: int = 1) -> None:
     wait_for(lambda: all(rig.books(stage)["workers"] == replicas for stage in STAGES), what="the workers to report")
     items = rig.lane.items
     wait_for(lambda: rig.deployment.client.exists(items), what="the item writer to make its group")
+
+
+def drained(rig: Pipeline, *stages: str) -> bool:
+    """Whether nothing waits in these stages, and all they collected is stored."""
+    books = [rig.books(stage) for stage in stages]
+    left = sum(book[name] for book in books for name in ("tasks", "requests", "leased", "delayed"))
+    return not left and items_waiting(rig.deployment.client, rig.deployment.lanes()) == 0
 
 
 def all_pids(rig: Pipeline) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop, payloads
 from threadmill.store.calls import run
 from threadmill.store.status import dead_letters
-from threadmill.store.work import Child, Delay, Lease, Park
+from threadmill.store.work import Admission, Child, Delay, Lease, Park, Refusal
 from waiting import wait_for
 
 
@@ -113,6 +113,45 @@ def test_replayed_requests_start_afresh(shop: Workshop) -> None:
     shop.commit(again)
     assert shop.job("j1").finished
     assert (shop.books.dead, shop.books.done, shop.stat("replayed")) == (0, 1, 1)
+
+
+def test_replayed_work_keeps_the_history_of_its_deaths(shop: Workshop) -> None:
+    # Given a page that died of failures, was replayed, and then died with its worker
+    shop.start("42", b"root", job="j1")
+    delay(shop, shop.lease_one(), max_failures=1)
+    shop.run(shop.store.replay(shop.letters()))
+    shop.lease_one(ttl_ms=EXPIRED_MS)
+    shop.reclaim(max_deliveries=1)
+    # When it is looked at; then it tells both, crashes and failures apart, oldest first
+    (letter,) = dead_letters(shop.client, shop.lane, "detail")
+    assert (letter.reason, letter.deliveries, letter.failures, letter.body) == ("crashed", 1, 0, b"root")
+    (first,) = letter.history
+    assert (first.reason, first.deliveries, first.failures, first.error) == ("http-500", 0, 1, "status 500")
+    assert 0 < first.at_ms <= letter.at_ms
+    # And replayed again and again, it keeps the last ten
+    for n in range(12):
+        shop.run(shop.store.replay(shop.letters()))
+        shop.run(shop.store.park([Park(shop.lease_one().id, f"reason-{n}", "")]))
+    (letter,) = dead_letters(shop.client, shop.lane, "detail")
+    assert [death.reason for death in letter.history] == [f"reason-{n}" for n in range(1, 11)]
+    assert letter.reason == "reason-11"
+
+
+def test_a_replayed_task_keeps_the_history_of_its_deaths(shop: Workshop) -> None:
+    # Given a task from outside that could not be admitted, twice
+    shop.client.xadd(shop.keys.tasks, {"task": b"rubb\x1fish"})
+    for reason in ("not-json", "malformed"):
+        (entry,) = shop.read()
+        shop.run(shop.store.refuse([Refusal(entry, reason, "why")], express=False))
+        (letter,) = dead_letters(shop.client, shop.lane, "detail")
+        shop.run(shop.store.replay([letter.id]))
+    # When it can, and its page dies; then the page's letter tells all three
+    (entry,) = shop.read()
+    shop.run(shop.store.admit([Admission(entry, "", [(0, b"root")])], express=False))
+    shop.run(shop.store.park([Park(shop.lease_one().id, "callback", "")]))
+    assert (letter.body, [death.reason for death in letter.history]) == (b"rubb\x1fish", ["not-json"])
+    (letter,) = dead_letters(shop.client, shop.lane, "detail")
+    assert [death.reason for death in letter.history] == ["not-json", "malformed"]
 
 
 # reclaim --------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,10 @@ import pytest
 from redis.exceptions import NoScriptError, ResponseError
 
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop
+from threadmill.model.stages import LIST
 from threadmill.model.task import Task
 from threadmill.store.calls import Call, attempt_all, run_all
+from threadmill.store.stage import StageStore
 from threadmill.store.streams import PENDING
 from threadmill.store.work import Admission, Child, Delay, PageCommit, Park, Refusal
 
@@ -120,6 +122,13 @@ def _lease_call(shop: Workshop, interval_us: int) -> Call[object]:
     return shop.store.lease(2, worker="t", number=1, ttl_ms=LONG_MS, interval_us=interval_us)
 
 
+def _board_call(shop: Workshop) -> Call[object]:
+    """A board brings more work than it is: its stage fills the pipeline."""
+    boards = StageStore(shop.lane, LIST)
+    shop.run(boards.enqueue([Child(b"a", "1")], token="b1", job="j1"))
+    return boards.lease(1, worker="t", number=1, ttl_ms=LONG_MS)
+
+
 def _late_call(shop: Workshop) -> Call[object]:
     _held(shop, EXPIRED_MS)
     return shop.store.reclaim(max_deliveries=1, silence_ms=LONG_MS)
@@ -147,18 +156,20 @@ FINISHING: dict[str, Callable[[Workshop], Call[object]]] = {
     "commit": lambda shop: shop.store.commit([_page(shop)]),
     "leave": lambda shop: shop.store.leave("w1"),
     "renew": lambda shop: shop.store.renew([_held(shop)], ttl_ms=2 * LONG_MS),
-}
-PRODUCING: dict[str, Callable[[Workshop], Call[object]]] = {
-    "submit": lambda shop: shop.store.submit([shop.task("1")], token="t", job="j1"),
-    "enqueue": lambda shop: shop.store.enqueue([Child(b"a", "1"), Child(b"b", "")], token="e1", job="j1"),
     "lease at a rate": lambda shop: _lease_call(shop, 1_000_000),
     "release": lambda shop: shop.store.release([_held(shop)]),
     "delay": lambda shop: shop.store.delay([Delay(_held(shop), 0, "r", "e", pause_ms=1)], max_failures=5),
     "delay to death": lambda shop: shop.store.delay([Delay(_held(shop), 0, "r", "e")], max_failures=0),
+    "hold": lambda shop: shop.store.hold(1_000),
     "park": lambda shop: shop.store.park([Park(_held(shop), "r", "e")]),
     "reclaim": _late_call,
-    "replay": _replay_call,
     "report": lambda shop: shop.store.report("w1", 1, {"pages": 1}),
+}
+PRODUCING: dict[str, Callable[[Workshop], Call[object]]] = {
+    "submit": lambda shop: shop.store.submit([shop.task("1")], token="t", job="j1"),
+    "enqueue": lambda shop: shop.store.enqueue([Child(b"a", "1"), Child(b"b", "")], token="e1", job="j1"),
+    "lease of a board": _board_call,
+    "replay": _replay_call,
 }
 
 
@@ -170,6 +181,12 @@ def test_a_full_server_still_finishes_work(shop: Workshop, full: Callable[[], No
     full()
     (answer,) = attempt_all(shop.client, [call])
     assert not isinstance(answer, Exception)
+
+
+def test_a_worker_can_arrive_at_a_full_server(shop: Workshop, full: Callable[[], None]) -> None:
+    full()
+    shop.streams("w1").ensure_groups()
+    assert shop.read() == []
 
 
 @pytest.mark.parametrize("verb", PRODUCING)

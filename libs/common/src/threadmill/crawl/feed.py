@@ -18,7 +18,7 @@ from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import PAGE, Page
 from threadmill.model.errors import TaskError
 from threadmill.model.task import EXPRESS_PRIORITY, Task
-from threadmill.store.calls import is_no_group
+from threadmill.store.calls import is_full, is_no_group
 from threadmill.store.streams import NEW, PENDING
 from threadmill.store.work import Admission, Entry, Leased, Park, Refusal
 
@@ -28,6 +28,7 @@ EXPRESS_EVERY_S = 0.5
 """How often a busy worker looks for what operators asked for by hand."""
 POLL_S = 2.0
 """How often an idle worker looks for requests that other workers queued or gave back."""
+FULL = "it is full, and this stage would bring more; what waits in the others is worked off. Raise maxmemory"
 BUFFER_S = 0.15
 """The buffer holds what is worked off in this time at the present speed, so that trips are hidden."""
 
@@ -161,7 +162,7 @@ class Feed:
 
         def failed(error: Exception) -> None:
             # Not worth keeping: nothing was leased, and another call will do.
-            logger.warning("Redis gives no leases: %s", error)
+            logger.warning("Redis gives no leases: %s", FULL if is_full(error) else error)
             now = self._loop.time()
             lane.look_at = now + HELD_S
             self._look_later(now)

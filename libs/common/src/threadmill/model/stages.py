@@ -21,6 +21,11 @@ class Stage:
     remembers: bool = True
     """Whether a task that was submitted before is filtered, unless its version moved. A board is scanned every time."""
 
+    @property
+    def drains(self) -> bool:
+        """Whether other stages hand work to it: then its work makes room, even in a Redis that is full."""
+        return any(self.name in stage.hands_to for stage in STAGES.values())
+
 
 LIST = Stage("list", "list_scanner", hands_to=("detail",), remembers=False)
 DETAIL = Stage("detail", "detail_collector", hands_to=("comment",))

@@ -117,8 +117,11 @@ class Task:
         """Read a stream entry in either form; raises `TaskError` as `from_json` does."""
         if (outside := entry.get(b"task")) is not None:
             task = cls.from_json(outside, source=source, stage=stage)
+            if b"j" not in entry:
+                return task
             # A replayed task is counted under the job its letter had: the books know it by no other.
-            return task if b"j" not in entry else replace(task, job=entry[b"j"].decode("utf-8", "replace")).checked()
+            job, deaths = entry[b"j"].decode("utf-8", "replace"), entry.get(b"h", b"").count(b"\x1e")
+            return replace(task, job=job, attempts=deaths).checked()
         try:
             extra = orjson.loads(entry[b"x"]) if entry[b"x"] else {}
             body = {_SHORT[short]: value for short, value in extra.items()}

@@ -64,11 +64,20 @@ def show_command(stage: StageName, ids: Ids = None, source: SourceName = None, a
         if as_json:
             typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
         else:
-            for name, value in found.as_json().items():
-                out.print(f"{name:>7}  {value}", markup=False, highlight=False)
-            out.print()
+            _show(found)
     if missing := set(ids) - {found.name for found in shown}:
         raise ConfigError(f"there is no letter {', '.join(sorted(missing))} in stage {stage}")
+
+
+def _show(found: letters.Found) -> None:
+    letter = found.as_json()
+    history = letter.pop("history")
+    for name, value in letter.items():
+        out.print(f"{name:>10}  {value}", markup=False, highlight=False)
+    for death in history:
+        line = "{at}  {reason}, {deliveries} deliveries, {failures} failures  {error}".format_map(death)
+        out.print(f"    before  {line}", markup=False, highlight=False)
+    out.print()
 
 
 @dead.command(name="replay", epilog="Example: threadmill dead replay detail --reason http-500")

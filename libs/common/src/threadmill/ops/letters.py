@@ -38,6 +38,18 @@ class Found:
             "at": utc_text(letter.at_ms),
             "job": letter.job,
             "error": letter.error,
+            "deliveries": letter.deliveries,
+            "failures": letter.failures,
+            "history": [
+                {
+                    "reason": death.reason,
+                    "at": utc_text(death.at_ms),
+                    "deliveries": death.deliveries,
+                    "failures": death.failures,
+                    "error": death.error,
+                }
+                for death in letter.history
+            ],
             "body": letter.body.decode("utf-8", "backslashreplace"),
         }
 

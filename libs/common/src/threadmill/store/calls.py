@@ -81,3 +81,8 @@ def _send(client: redis.Redis, calls: Sequence[Call[Any] | Command[Any]]) -> lis
 def is_no_group(error: Exception) -> bool:
     """Whether the error says that a consumer group is gone (FLUSHALL, DEL, XGROUP DESTROY)."""
     return isinstance(error, ResponseError) and "NOGROUP" in str(error)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether Redis refused to take more: it has reached `maxmemory`."""
+    return isinstance(error, ResponseError) and "OOM command not allowed" in str(error)

@@ -96,7 +96,7 @@ class StageStore:
         args: list[Arg] = [GROUP, self.stage.name]
         for admission in admissions:
             entry = admission.entry
-            args += [entry.id, int(entry.streamed), admission.job, entry.run, len(admission.roots)]
+            args += [entry.id, int(entry.streamed), admission.job, entry.run, entry.history, len(admission.roots)]
             for priority, payload in admission.roots:
                 args += [priority, payload]
         stream = keys.express if express else keys.tasks
@@ -109,7 +109,8 @@ class StageStore:
         for refusal in refusals:
             entry = refusal.entry
             job = entry.fields.get(b"j", b"").replace(SEPARATOR, b"")
-            args += [entry.id, int(entry.streamed), job, refusal.reason, refusal.error, self._bytes_of(entry)]
+            args += [entry.id, int(entry.streamed), job, entry.history]
+            args += [refusal.reason, refusal.error, self._bytes_of(entry)]
         stream = keys.express if express else keys.tasks
         return self._call("refuse", (stream, keys.stats, keys.dead, keys.dead_index, self.lane.jobs_prefix), args, list)
 
@@ -117,7 +118,8 @@ class StageStore:
         """Take up to `want` requests. A worker numbers its calls upwards; `interval_us` is the site's pace."""
         keys = self.keys
         roots = (keys.requests, keys.delayed, keys.leases, keys.leased, keys.control, self.lane.site, keys.reports)
-        return self._call("lease", roots, [worker, number, want, ttl_ms, interval_us], _leased)
+        args: list[Arg] = [worker, number, want, ttl_ms, interval_us, int(self.stage.drains)]
+        return self._call("lease", roots, args, _leased)
 
     def commit(self, pages: Sequence[PageCommit]) -> Call[list[Committed]]:
         """Make real what pages caused; each page only if its lease is still held."""

@@ -9,7 +9,8 @@ import redis
 from redis.exceptions import ResponseError
 
 from threadmill.model.keys import GROUP, StageKeys
-from threadmill.store.calls import Command, is_no_group, run
+from threadmill.store.calls import Call, Command, is_no_group, run
+from threadmill.store.scripts import compose
 from threadmill.store.work import Entry
 
 NEW, PENDING = ">", "0"
@@ -18,13 +19,12 @@ GROUP_GONE = "a consumer group was gone (was Redis flushed?); it is made again a
 logger = logging.getLogger(__name__)
 
 
+_ENSURE_GROUP = compose("ensure_group")
+
+
 def ensure_group(client: redis.Redis, stream: str, group: str = GROUP) -> None:
-    """Create the group, at the stream's beginning so that nothing submitted before is passed over."""
-    try:
-        client.xgroup_create(stream, group, id="0", mkstream=True)
-    except ResponseError as error:
-        if "BUSYGROUP" not in str(error):
-            raise
+    """Make the group if it is not there, at the stream's beginning; also in a Redis that is full."""
+    run(client, Call(_ENSURE_GROUP, (stream,), (group,), int))
 
 
 class TaskStreams:

@@ -12,6 +12,26 @@ SEPARATOR = b"\x1f"
 
 
 @dataclass(frozen=True, slots=True)
+class Death:
+    """Why work was parked once, before it was replayed."""
+
+    at_ms: int
+    reason: str
+    deliveries: int
+    failures: int
+    error: str
+
+    @classmethod
+    def parse_all(cls, history: bytes) -> tuple[Death, ...]:
+        """Read what lua/lib/work.lua's `remember` wrote, oldest first."""
+        deaths = [death.split(b"\x1d") for death in history.split(b"\x1e") if death]
+        return tuple(
+            cls(int(at), _text(reason), int(deliveries), int(failures), _text(error))
+            for at, reason, deliveries, failures, error in deaths
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A request as the store keeps it: its payload, and what the store itself must know. See lua/lib/work.lua."""
 
@@ -23,12 +43,14 @@ class Record:
     """How often a worker died with it."""
     failures: int
     """How often it was tried in vain."""
+    history: bytes
+    """What it died of before it was replayed; `Death.parse_all` reads it."""
     payload: bytes
 
     @classmethod
     def parse(cls, data: bytes) -> Record:
-        job, run, priority, deliveries, failures, payload = data.split(SEPARATOR, 5)
-        return cls(job.decode(), run.decode(), int(priority or 0), int(deliveries), int(failures), payload)
+        job, run, priority, deliveries, failures, history, payload = data.split(SEPARATOR, 6)
+        return cls(job.decode(), run.decode(), int(priority or 0), int(deliveries), int(failures), history, payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,11 @@ class Entry:
     def streamed(self) -> bool:
         """Whether submit wrote it (and counted it), or somebody outside pushed it."""
         return b"j" in self.fields
+
+    @property
+    def history(self) -> bytes:
+        """What the task died of before it was replayed; see `Death`."""
+        return self.fields.get(b"h", b"").replace(SEPARATOR, b"")
 
     @property
     def name(self) -> tuple[bool, bytes]:
@@ -177,14 +204,34 @@ class DeadLetter:
     error: str
     job: str
     body: bytes
+    deliveries: int
+    """How often its worker died with it, and"""
+    failures: int
+    """how often it was tried in vain: counted apart, and since it was last replayed."""
+    history: tuple[Death, ...]
+    """What it died of before that."""
 
     @classmethod
     def parse(cls, letter_id: bytes, data: bytes) -> DeadLetter:
         reason, kind, at, error, body = data.split(SEPARATOR, 4)
         if kind == b"task":
-            job, body = body.split(SEPARATOR, 1)
+            job, history, body = body.split(SEPARATOR, 2)
+            record = Record(_text(job), "", 0, 0, 0, history, body)
         else:
-            job, body = body.split(SEPARATOR, 1)[0], body.split(SEPARATOR, 5)[5]
-        text = (part.decode("utf-8", "replace") for part in (reason, kind, error, job))
-        reason_text, kind_text, error_text, job_text = text
-        return cls(letter_id.decode(), reason_text, kind_text, int(at), error_text, job_text, body)
+            record = Record.parse(body)
+        return cls(
+            letter_id.decode(),
+            _text(reason),
+            _text(kind),
+            int(at),
+            _text(error),
+            record.job,
+            record.payload,
+            record.deliveries,
+            record.failures,
+            Death.parse_all(record.history),
+        )
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,15 +1,16 @@
 -- admit: turn tasks into their root requests: the stream entry goes, the requests are queued.
 -- KEYS 1 stream  2 requests  3 stats  4 runs  5 jobs root
 -- ARGV group, stage, then per task: entry id, streamed (1 = counted when submitted, 0 = pushed from outside),
---      job, run, n, and n times: priority, payload
+--      job, run, history, n, and n times: priority, payload
 -- Returns per task 1, or 0 if somebody else admitted it.
 -- Twice: XACK answers 0 the second time and the task is left alone.
 local stream, requests, stats, runs, jobs_root = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, stage = ARGV[1], ARGV[2]
 local answers, i = {}, 3
 while i <= #ARGV do
-  local entry, streamed, job, run, n = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], tonumber(ARGV[i + 4])
-  i = i + 5
+  local entry, streamed, job, run, history = unpack(ARGV, i, i + 4)
+  local n = tonumber(ARGV[i + 5])
+  i = i + 6
   if redis.call("XACK", stream, group, entry) == 1 then
     redis.call("XDEL", stream, entry)
     if streamed == "1" then
@@ -21,7 +22,8 @@ while i <= #ARGV do
     local seq = sequence(stats, n)
     for k = 0, n - 1 do
       local priority, payload = ARGV[i + 2 * k], ARGV[i + 2 * k + 1]
-      place(requests, member_of(seq + k, compose(job, run, priority, "0", "0", payload)), priority, score)
+      local record = compose(job, run, priority, "0", "0", history, payload)
+      place(requests, member_of(seq + k, record), priority, score)
     end
     if n == 0 then
       count(stats, "done", 1)

@@ -61,7 +61,7 @@ for _ = 1, tonumber(ARGV[3]) do
           remembered = true
         end
         if id == "" or seen_request.add(seen_root, run, id, "") then
-          local record = compose(job, run, priority, "0", "0", payload)
+          local record = compose(job, run, priority, "0", "0", "", payload)
           place(requests, member_of(sequence(stats, 1), record), priority, score)
           queued = queued + 1
         else

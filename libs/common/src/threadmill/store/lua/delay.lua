@@ -8,13 +8,14 @@ local leases, leased, delayed, stats = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local dead, index, site, jobs_root = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local stage, allowed, now = ARGV[1], tonumber(ARGV[2]), now_ms()
 local answers = {}
+although_full(leased)
 for i = 3, #ARGV, 6 do
   local lease, wait, pause, counts, reason, err = unpack(ARGV, i, i + 5)
   local member = redis.call("HGET", leased, lease)
   if member then
-    local job, run, priority, deliveries, failures, payload = parse(string.sub(member, 9))
+    local job, run, priority, deliveries, failures, history, payload = parse(string.sub(member, 9))
     failures = tonumber(failures) + tonumber(counts)
-    local record = compose(job, run, priority, deliveries, failures, payload)
+    local record = compose(job, run, priority, deliveries, failures, history, payload)
     if counts == "1" and failures >= allowed then
       bury(dead, index, stats, now, reason, "request", err, record)
       count_job(job, stage, "dead", 1)

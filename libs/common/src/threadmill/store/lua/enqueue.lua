@@ -9,7 +9,8 @@ if not redis.call("SET", KEYS[5], 1, "NX", "PX", 600000) then return 0 end
 for i = 3, #ARGV, 3 do
   local id, priority, payload = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if id == "" or seen_request.add(seen_root, "", id, "") then
-    place(requests, member_of(sequence(stats, 1), compose(job, "", priority, "0", "0", payload)), priority, score)
+    local record = compose(job, "", priority, "0", "0", "", payload)
+    place(requests, member_of(sequence(stats, 1), record), priority, score)
     queued = queued + 1
   else
     filtered = filtered + 1

@@ -6,5 +6,6 @@
 local until_ms = now_ms() + tonumber(ARGV[1])
 local held = tonumber(redis.call("HGET", KEYS[1], "paused_until") or 0)
 if until_ms <= held then return held end
+although_full(KEYS[1])
 redis.call("HSET", KEYS[1], "paused_until", until_ms)
 return until_ms

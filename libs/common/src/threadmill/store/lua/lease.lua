@@ -1,7 +1,7 @@
 -- lease: take requests to work on, as many as the site's shared rate allows; due delayed ones come back first.
 -- KEYS 1 requests  2 delayed  3 leases  4 leased  5 control  6 site  7 reports
 -- ARGV worker, number of the call (each greater than the last), want (above 1000 counts as 1000), ttl in ms,
---      interval between requests of the site in microseconds (0 = no limit)
+--      interval between requests of the site in microseconds (0 = no limit), 1 if it may lease although Redis is full
 -- Returns {waiting, ms until a look may bring more (-1 = nothing known), then per lease: id, record}.
 -- Twice: leases are named after worker and number, so the second call finds and returns the first one's. A copy that
 -- comes when those are gone leases nothing: their names are not given again.
@@ -30,6 +30,14 @@ if want > 0 then
     answer[1] = redis.call("ZCARD", requests)
     return answer
   end
+end
+
+-- Work that drains the pipeline makes room and goes on when there is none. What fills it is refused here by a server that
+-- is full: HSETNX may take memory, if only the first time.
+if ARGV[6] == "1" then
+  although_full(leased)
+else
+  redis.call("HSETNX", reports, worker .. ":lease", 0)
 end
 
 local due = redis.call("ZRANGEBYSCORE", delayed, "-inf", now, "LIMIT", 0, want)

@@ -6,6 +6,7 @@
 local leases, leased, stats, dead, index, jobs_root = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stage, now = ARGV[1], now_ms()
 local answers = {}
+although_full(leased)
 for i = 2, #ARGV, 3 do
   local lease, reason, err = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local member = redis.call("HGET", leased, lease)

@@ -12,13 +12,14 @@ local silence, limit, now = tonumber(ARGV[4]), tonumber(ARGV[5]), now_ms()
 -- that the one takes no others with it again and again.
 local SUSPECT_MS = 250
 local queued, parked, forgotten = 0, 0, 0
+although_full(leased)
 for _, lease in ipairs(redis.call("ZRANGEBYSCORE", leases, "-inf", now, "LIMIT", 0, limit)) do
   local member = redis.call("HGET", leased, lease)
   -- An expiry without its request is nobody's work (keys edited by hand): it goes, and stops nothing.
   if member then
-    local job, run, priority, deliveries, failures, payload = parse(string.sub(member, 9))
+    local job, run, priority, deliveries, failures, history, payload = parse(string.sub(member, 9))
     deliveries = tonumber(deliveries) + 1
-    local record = compose(job, run, priority, deliveries, failures, payload)
+    local record = compose(job, run, priority, deliveries, failures, history, payload)
     if deliveries >= allowed then
       bury(dead, index, stats, now, "crashed", "request", "its worker died " .. deliveries .. " times", record)
       count_job(job, stage, "dead", 1)

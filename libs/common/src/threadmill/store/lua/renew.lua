@@ -5,9 +5,7 @@
 -- Twice: the second call moves the expiry by the time between the two.
 local until_ms = now_ms() + tonumber(ARGV[1])
 local lost = {}
--- A server that is full refuses a script whose first write may need memory. Renewing needs none: this one is allowed,
--- changes nothing, and lets the rest pass.
-redis.call("ZREM", KEYS[1], "")
+redis.call("ZREM", KEYS[1], "") -- changes nothing, and passes in a full server; see `although_full`
 for i = 2, #ARGV do
   if redis.call("ZSCORE", KEYS[1], ARGV[i]) then
     redis.call("ZADD", KEYS[1], "XX", until_ms, ARGV[i])

@@ -1,4 +1,4 @@
--- replay: dead letters go back to work, with their failures and deliveries forgiven.
+-- replay: dead letters go back to work, their failures and deliveries forgiven, but not forgotten: see `remember`.
 -- KEYS 1 dead  2 dead index  3 requests  4 stats  5 jobs root  6 tasks
 -- ARGV stage, then letter ids
 -- Returns how many went back.
@@ -8,15 +8,16 @@ local stage, replayed = ARGV[1], 0
 for i = 2, #ARGV do
   local letter = redis.call("HGET", dead, ARGV[i])
   if letter then
-    local kind, body = string.match(letter, "^[^\31]*\31([^\31]*)\31[^\31]*\31[^\31]*\31(.*)$")
+    local reason, kind, at, err, body = string.match(letter, "^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$")
     if kind == "request" then
-      local job, run, priority, _, _, payload = parse(body)
-      local record = compose(job, run, priority, "0", "0", payload)
+      local job, run, priority, deliveries, failures, history, payload = parse(body)
+      history = remember(history, at, reason, deliveries, failures, err)
+      local record = compose(job, run, priority, "0", "0", history, payload)
       place(requests, member_of(sequence(stats, 1), record), priority, score)
       count_job(job, stage, "dead", -1)
     else
-      local job, bytes = string.match(body, "^([^\31]*)\31(.*)$")
-      redis.call("XADD", tasks, "*", "task", bytes, "j", job)
+      local job, history, bytes = string.match(body, "^([^\31]*)\31([^\31]*)\31(.*)$")
+      redis.call("XADD", tasks, "*", "task", bytes, "j", job, "h", remember(history, at, reason, "0", "0", err))
       count(stats, "streamed", 1)
       count_job(job, stage, "dead", -1)
     end

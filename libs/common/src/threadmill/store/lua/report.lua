@@ -3,6 +3,7 @@
 -- ARGV worker id, number of the report, then pairs: counter, increment
 -- Returns 1 if the counts were added.
 -- Twice: a report whose number was seen is not added again.
+although_full(KEYS[2])
 redis.call("ZADD", KEYS[1], now_ms(), ARGV[1])
 if tonumber(redis.call("HGET", KEYS[2], ARGV[1]) or -1) >= tonumber(ARGV[2]) then return 0 end
 redis.call("HSET", KEYS[2], ARGV[1], ARGV[2])

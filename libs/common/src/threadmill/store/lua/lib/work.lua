@@ -1,15 +1,22 @@
 -- Shared by every verb that moves work: the record, the clock and the books.
 --
--- record = job US run US priority US deliveries US failures US payload     (US = byte 31, which JSON never holds)
+-- record = job US run US priority US deliveries US failures US history US payload   (US = byte 31, which JSON never holds)
+-- history = what it died of before it was replayed, "" for almost all; see `remember`
 -- member = 8-byte big-endian sequence + record; equal payloads never collapse, equal scores keep their order
 local US = "\31"
 
 local function parse(record)
-  return string.match(record, "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31(%d*)\31(%d*)\31(.*)$")
+  return string.match(record, "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31(%d*)\31(%d*)\31([^\31]*)\31(.*)$")
 end
 
-local function compose(job, run, priority, deliveries, failures, payload)
-  return table.concat({ job, run, priority, deliveries, failures, payload }, US)
+local function compose(job, run, priority, deliveries, failures, history, payload)
+  return table.concat({ job, run, priority, deliveries, failures, history, payload }, US)
+end
+
+-- A server that is full refuses a script whose first write may take memory, and lets one that has begun go on. What ends
+-- work gives back more than it takes: it begins with a write that takes nothing.
+local function although_full(key)
+  redis.call("HDEL", key, "")
 end
 
 local function now_ms()
@@ -88,7 +95,17 @@ local function place(requests, member, priority, score)
   redis.call("ZADD", requests, at, member)
 end
 
--- A letter keeps what is needed to show and to replay it: reason US kind US at US error US record-or-bytes.
+-- A death is added to the history that a replayed letter takes along: fields at, reason, deliveries, failures, error,
+-- with byte 29 between fields and byte 30 after each death (neither is in a letter's texts). The last ten are kept.
+local function remember(history, at, reason, deliveries, failures, err)
+  local deaths = {}
+  for death in string.gmatch(history, "[^\30]+\30") do deaths[#deaths + 1] = death end
+  deaths[#deaths + 1] = table.concat({ at, reason, deliveries, failures, string.sub(err, 1, 500) }, "\29") .. "\30"
+  return table.concat(deaths, "", math.max(1, #deaths - 9))
+end
+
+-- A letter keeps what is needed to show and to replay it: reason US kind US at US error US body. The body is a
+-- request's record, or job US history US bytes of a task.
 local function bury(dead, index, stats, now, reason, kind, err, body)
   local id = tostring(redis.call("HINCRBY", stats, "letters", 1))
   reason = string.gsub(reason, "%c", " ")
