@@ -7,7 +7,8 @@ from typing import Any
 
 from end_to_end.pipeline import Pipeline
 from threadmill.model.stages import STAGES
-from threadmill.store.status import dead_letters, items_waiting
+from threadmill.store.letters import dead_letters
+from threadmill.store.status import items_waiting
 
 
 def assert_whole(rig: Pipeline, job: str, *, dead: Collection[str] = ()) -> None:

@@ -19,7 +19,7 @@ from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.keys import GROUP
 from threadmill.model.stages import STAGES, stage_named
 from threadmill.store.calls import run
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from threadmill.store.work import Record
 from waiting import wait_for
 

@@ -20,9 +20,9 @@ from threadmill.model.task import Task
 from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.store.calls import run
 from threadmill.store.connection import Client
+from threadmill.store.letters import DeadLetter, dead_letters
 from threadmill.store.stage import StageStore
-from threadmill.store.status import Books, dead_letters, run_books
-from threadmill.store.work import DeadLetter
+from threadmill.store.status import Books, run_books
 
 TESTS = Path(__file__).parents[1]
 

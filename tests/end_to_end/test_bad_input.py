@@ -15,7 +15,7 @@ from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.stages import STAGES
 from threadmill.ops.embedded import EmbeddedRedis, free_port
 from threadmill.store.connection import connect
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from waiting import wait_for
 
 BAD_TASKS = {

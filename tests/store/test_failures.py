@@ -6,7 +6,7 @@ import pytest
 
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop, payloads
 from threadmill.store.calls import run
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from threadmill.store.work import Admission, Child, Delay, Lease, Park, Refusal
 from waiting import wait_for
 
@@ -135,6 +135,14 @@ def test_replayed_work_keeps_the_history_of_its_deaths(shop: Workshop) -> None:
     (letter,) = dead_letters(shop.client, shop.lane, "detail")
     assert [death.reason for death in letter.history] == [f"reason-{n}" for n in range(1, 11)]
     assert letter.reason == "reason-11"
+
+
+def test_a_history_that_nobody_wrote_is_none(shop: Workshop) -> None:
+    shop.client.xadd(shop.keys.tasks, {"task": b"x", "j": "", "h": b"1\x1dmade up\x1e"})
+    (entry,) = shop.read()
+    shop.run(shop.store.refuse([Refusal(entry, "not-json", "")], express=False))
+    (letter,) = dead_letters(shop.client, shop.lane, "detail")
+    assert letter.history == ()
 
 
 def test_a_replayed_task_keeps_the_history_of_its_deaths(shop: Workshop) -> None:

@@ -9,7 +9,7 @@ import pytest
 from store.workshop import Workshop, payloads
 from threadmill.model.task import Task
 from threadmill.store.calls import run
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from threadmill.store.work import Admission, Child, Refusal
 
 # submit ---------------------------------------------------------------------------------------------------------------

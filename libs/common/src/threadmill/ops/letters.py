@@ -11,8 +11,7 @@ from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.ops.deployment import Deployment
 from threadmill.store.calls import Call, run
-from threadmill.store.status import dead_letters
-from threadmill.store.work import DeadLetter
+from threadmill.store.letters import DeadLetter, dead_letters
 
 BATCH = 200
 """Letters of one call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,7 +12,6 @@ from threadmill.model.keys import Lane
 from threadmill.model.stages import STAGES
 from threadmill.store.calls import Call, run, run_all
 from threadmill.store.scripts import compose
-from threadmill.store.work import DeadLetter
 
 SILENCE_MS = 15_000
 """A worker reports every few seconds; one silent for this long is not counted as alive."""
@@ -127,24 +126,6 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     return JobBooks(
         open_work, tables["accepted"], tables["done"], tables["dead"], tables["items"], tables["filtered"], at
     )
-
-
-def dead_letters(
-    client: redis.Redis, lane: Lane, stage: str, limit: int | None = None, batch: int = 500
-) -> Iterator[DeadLetter]:
-    """The dead letters of a stage, oldest first, read in batches."""
-    keys = lane.stage(stage)
-    at, found = 0, 0
-    while limit is None or found < limit:
-        ids: Any = client.zrange(keys.dead_index, at, at + batch - 1)
-        if not ids:
-            return
-        bodies: Any = client.hmget(keys.dead, ids)
-        for letter_id, body in zip(ids, bodies, strict=True):
-            if body is not None and (limit is None or found < limit):
-                found += 1
-                yield DeadLetter.parse(letter_id, body)
-        at += len(ids)
 
 
 def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -9,26 +10,7 @@ from enum import IntEnum
 from threadmill.model.task import Task
 
 SEPARATOR = b"\x1f"
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """Why work was parked once, before it was replayed."""
-
-    at_ms: int
-    reason: str
-    deliveries: int
-    failures: int
-    error: str
-
-    @classmethod
-    def parse_all(cls, history: bytes) -> tuple[Death, ...]:
-        """Read what lua/lib/work.lua's `remember` wrote, oldest first."""
-        deaths = [death.split(b"\x1d") for death in history.split(b"\x1e") if death]
-        return tuple(
-            cls(int(at), _text(reason), int(deliveries), int(failures), _text(error))
-            for at, reason, deliveries, failures, error in deaths
-        )
+_HISTORY = re.compile(rb"(?:\d{1,15}\x1d[^\x1d-\x1f]{0,500}\x1d\d{1,15}\x1d\d{1,15}\x1d[^\x1d-\x1f]{0,500}\x1e){0,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +26,7 @@ class Record:
     failures: int
     """How often it was tried in vain."""
     history: bytes
-    """What it died of before it was replayed; `Death.parse_all` reads it."""
+    """What it died of before it was replayed; see `letters.Death`."""
     payload: bytes
 
     @classmethod
@@ -87,8 +69,9 @@ class Entry:
 
     @property
     def history(self) -> bytes:
-        """What the task died of before it was replayed; see `Death`."""
-        return self.fields.get(b"h", b"").replace(SEPARATOR, b"")
+        """What the task died of before it was replayed; see `letters.Death`."""
+        history = self.fields.get(b"h", b"")
+        return history if _HISTORY.fullmatch(history) else b""  # anybody may have pushed it
 
     @property
     def name(self) -> tuple[bool, bytes]:
@@ -190,48 +173,3 @@ class Park:
     lease_id: str
     reason: str
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """Parked work. `body` is the task's bytes, or the request's payload."""
-
-    id: str
-    reason: str
-    kind: str
-    """`task` (never admitted) or `request`."""
-    at_ms: int
-    error: str
-    job: str
-    body: bytes
-    deliveries: int
-    """How often its worker died with it, and"""
-    failures: int
-    """how often it was tried in vain: counted apart, and since it was last replayed."""
-    history: tuple[Death, ...]
-    """What it died of before that."""
-
-    @classmethod
-    def parse(cls, letter_id: bytes, data: bytes) -> DeadLetter:
-        reason, kind, at, error, body = data.split(SEPARATOR, 4)
-        if kind == b"task":
-            job, history, body = body.split(SEPARATOR, 2)
-            record = Record(_text(job), "", 0, 0, 0, history, body)
-        else:
-            record = Record.parse(body)
-        return cls(
-            letter_id.decode(),
-            _text(reason),
-            _text(kind),
-            int(at),
-            _text(error),
-            record.job,
-            record.payload,
-            record.deliveries,
-            record.failures,
-            Death.parse_all(record.history),
-        )
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -100,7 +100,7 @@ end
 local function remember(history, at, reason, deliveries, failures, err)
   local deaths = {}
   for death in string.gmatch(history, "[^\30]+\30") do deaths[#deaths + 1] = death end
-  deaths[#deaths + 1] = table.concat({ at, reason, deliveries, failures, string.sub(err, 1, 500) }, "\29") .. "\30"
+  deaths[#deaths + 1] = table.concat({ at, string.sub(reason, 1, 500), deliveries, failures, string.sub(err, 1, 500) }, "\29") .. "\30"
   return table.concat(deaths, "", math.max(1, #deaths - 9))
 end
 
