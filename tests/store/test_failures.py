@@ -138,7 +138,7 @@ def test_replayed_work_keeps_the_history_of_its_deaths(shop: Workshop) -> None:
 
 
 def test_a_history_that_nobody_wrote_is_none(shop: Workshop) -> None:
-    shop.client.xadd(shop.keys.tasks, {"task": b"x", "j": "", "h": b"1\x1dmade up\x1e"})
+    shop.client.xadd(shop.keys.tasks, {"task": b"x", "h": b"1\x1dmade up\x1e"})
     (entry,) = shop.read()
     shop.run(shop.store.refuse([Refusal(entry, "not-json", "")], express=False))
     (letter,) = dead_letters(shop.client, shop.lane, "detail")
