@@ -19,7 +19,7 @@ from threadmill.crawl.page import PAGE, Page
 from threadmill.model.errors import TaskError
 from threadmill.model.task import EXPRESS_PRIORITY, Task
 from threadmill.store.calls import is_full, is_no_group
-from threadmill.store.streams import NEW, PENDING
+from threadmill.store.streams import GROUP_GONE, NEW, PENDING
 from threadmill.store.work import Admission, Entry, Leased, Park, Refusal
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,10 @@ class Feed:
         for page in pages:
             page.settled = True
         if pages:
-            logger.warning("%d pages are no longer ours: their leases expired, or they took over an hour", len(pages))
+            logger.warning(
+                "%d pages are no longer ours: their leases expired or Redis lost them, or they took over an hour",
+                len(pages),
+            )
         self._exchange.wake()
 
     def deliver(self, lane: LaneWork, entries: list[Entry]) -> None:
@@ -178,7 +181,7 @@ class Feed:
     def _reading(self, lane: LaneWork, count: int, *, tasks: bool = True, start: str = NEW) -> Errand:
         def failed(error: Exception) -> None:
             if is_no_group(error):
-                logger.warning("a task stream's consumer group was gone; it is made again at the stream's beginning")
+                logger.warning(GROUP_GONE)
                 asyncio.ensure_future(self._exchange.in_thread(lane.streams.ensure_groups))  # noqa: RUF006
             else:
                 logger.error("tasks could not be read: %s", error)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import Progress
 
 from threadmill import __version__
@@ -192,19 +193,19 @@ def status_command(
 def doctor_command(as_json: Json = False) -> None:
     """Show the settings (secrets hidden), and check what the deployment rests on."""
     config = Config.from_environment()
-    findings = list(examine(config))
-    failed = any(finding.level == "error" for finding in findings)
+    found = examine(config)
     if as_json:
-        rows = [{"subject": f.subject, "level": f.level, "message": f.message} for f in findings]
-        _print_json({"ok": not failed, "findings": rows, "settings": config.shown()})
+        rows = [{"subject": f.subject, "level": f.level, "message": f.message} for f in found.findings]
+        _print_json({"ok": found.ok, "promise": found.promise, "findings": rows, "settings": config.shown()})
     else:
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
-        for finding in findings:
-            out.print(f"[{colours[finding.level]}]{finding.level:8}[/]{finding.subject}: {finding.message}")
+        for finding in found.findings:
+            out.print(f"[{colours[finding.level]}]{finding.level:8}[/]{finding.subject}: {escape(finding.message)}")
         out.print()
         for name, value in config.shown().items():
             out.print(f"{name}={value}", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1 if failed else 0)
+        out.print(f"\npromise: {found.promise}", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(0 if found.ok else 1)
 
 
 @app.command(name="health", hidden=True)

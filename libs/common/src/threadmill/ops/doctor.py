@@ -10,55 +10,54 @@ from importlib.metadata import PackageNotFoundError, version
 from threadmill.model.config import Config, without_password
 from threadmill.model.errors import ThreadmillError
 from threadmill.model.source import configured_sources
+from threadmill.ops.durability import ERROR, OK, WARNING, Durability, Finding
 from threadmill.ops.embedded import find_server
-from threadmill.store.connection import STORE_FAILURES, connect, wait_until_ready
+from threadmill.store.connection import STORE_FAILURES, Client, connect, wait_until_ready
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. `level` is ok, warning or error."""
+class Examination:
+    """What was found, and what the deployment promises by it."""
 
-    subject: str
-    level: str
-    message: str
+    findings: list[Finding]
+    promise: str
+
+    @property
+    def ok(self) -> bool:
+        return all(finding.level != ERROR for finding in self.findings)
 
 
-def examine(config: Config) -> Iterator[Finding]:
+def examine(config: Config) -> Examination:
     """Look at everything a deployment rests on; never raises for what it finds."""
-    yield Finding("versions", "ok", ", ".join(_versions()))
-    yield _try("sources", lambda: ", ".join(f"{s.name} at {s.base_url}" for s in configured_sources(config)))
-    yield _try("embedded redis", find_server, failing="warning")
-    yield from _redis(config)
-
-
-def _redis(config: Config) -> Iterator[Finding]:
+    findings = [
+        Finding("versions", OK, ", ".join(_versions())),
+        _try("sources", lambda: ", ".join(f"{s.name} at {s.base_url}" for s in configured_sources(config))),
+        _try("embedded redis", find_server, failing=WARNING),
+    ]
     url = config.redis_url.get_secret_value()
     client = connect(url)
     try:
-        wait_until_ready(client, url, wait_ms=0)
-        server, persistence = client.info("server"), client.info("persistence")
-        memory = client.info("memory")
-        yield Finding("redis", "ok", f"{without_password(url)} answers, version {server.get('redis_version')}")
-        if persistence.get("aof_enabled"):
-            yield Finding("persistence", "ok", "append-only file is on")
-        else:
-            yield Finding(
-                "persistence",
-                "warning",
-                "append-only file is off: a restart of Redis loses work; set appendonly yes",
-            )
-        limit = memory.get("maxmemory", 0)
-        used = f"{memory.get('used_memory', 0) / 1e6:.0f} MB used"
-        yield Finding("memory", "ok", f"{used}, limit {limit / 1e6:.0f} MB" if limit else f"{used}, no limit set")
+        durability = _durability(client, url)
+        findings += [Finding("redis", OK, f"{without_password(url)} answers"), *durability.findings()]
+        return Examination(findings, durability.promise())
     except (ThreadmillError, *STORE_FAILURES) as error:
-        yield Finding("redis", "error", str(error))
+        findings.append(Finding("redis", ERROR, str(error)))
+        return Examination(findings, "none can be given while Redis cannot be asked")
     finally:
         client.close()
 
 
-def _try(subject: str, look: Callable[[], str], failing: str = "error") -> Finding:
+def _durability(client: Client, url: str) -> Durability:
     try:
-        return Finding(subject, "ok", look())
+        return Durability.of(client)
+    except STORE_FAILURES:
+        wait_until_ready(client, url, wait_ms=0)  # says it in plain words
+        raise
+
+
+def _try(subject: str, look: Callable[[], str], failing: str = ERROR) -> Finding:
+    try:
+        return Finding(subject, OK, look())
     except ThreadmillError as error:
         return Finding(subject, failing, str(error))
 

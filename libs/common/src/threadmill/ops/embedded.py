@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from threadmill.model.errors import ConfigError, StoreUnavailable
+from threadmill.ops.aof import drop_half_transaction
 from threadmill.ops.children import start_child
 
 
@@ -47,11 +48,19 @@ class EmbeddedRedis:
     """A Redis server on loopback with its data in `folder`; append-only file on, nothing ever evicted."""
 
     def __init__(
-        self, folder: Path, *, fsync: str = "everysec", password: str = "", options: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        *,
+        fsync: str = "everysec",
+        password: str = "",
+        options: tuple[str, ...] = (),
+        launcher: tuple[str, ...] = (),
     ) -> None:
+        """`options` are the server's own and overrule ours; `launcher` is a command that runs the server's."""
         self.folder = folder
         self.port = free_port()
         self._password = password
+        self._launcher = launcher
         self._options = ("--appendonly", "yes", "--appendfsync", fsync, "--save", "", *options)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -69,6 +78,7 @@ class EmbeddedRedis:
     def start(self, wait_s: float = 20.0) -> EmbeddedRedis:
         """Start it (again) and wait until it accepts connections."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        drop_half_transaction(self.folder)
         log = self.folder / "redis.log"
         settings = [
             "bind 127.0.0.1",
@@ -80,7 +90,7 @@ class EmbeddedRedis:
         if self._password:
             settings.append(f"requirepass {self._password}")
         # Settings go through standard input: a password must not be seen in the process list.
-        self._process = start_child([find_server(), "-", *self._options], give_input=True)
+        self._process = start_child([*self._launcher, find_server(), "-", *self._options], give_input=True)
         if self._process.stdin:
             self._process.stdin.write("\n".join(settings).encode() + b"\n")
             self._process.stdin.close()

@@ -36,7 +36,11 @@ SOCKET_TIMEOUT_S = 5.0
 
 
 def connect(url: str) -> Client:
-    """A client for one thread. It connects on first use and never retries by itself: the caller knows what is safe."""
+    """A client for one thread. It connects on first use and never retries by itself: the caller knows what is safe.
+
+    It never sends PING by itself either (`health_check_interval`): a Redis whose disk is full refuses that, and would
+    not even be looked at.
+    """
     try:
         return redis.Redis.from_url(
             url,
@@ -44,7 +48,6 @@ def connect(url: str) -> Client:
             socket_timeout=SOCKET_TIMEOUT_S,
             socket_connect_timeout=SOCKET_TIMEOUT_S,
             socket_keepalive=True,
-            health_check_interval=30,
             encoding_errors="backslashreplace",  # a site's text may hold half of a surrogate pair
             retry=Retry(NoBackoff(), 0),
             client_name="threadmill",
@@ -56,15 +59,18 @@ def connect(url: str) -> Client:
 def wait_until_ready(client: Client, url: str, *, wait_ms: int, tell: Callable[[str], None] = lambda _: None) -> None:
     """Wait until Redis answers and check that it is fit for use.
 
-    Waits up to `wait_ms` with growing pauses (0.1 to 5 s), telling so; then raises `StoreUnavailable`. Raises
-    `StoreRefused` at once where waiting will not help: a wrong password, an old server, an evicting one.
+    Waits up to `wait_ms` with growing pauses (0.1 to 5 s), telling so; then raises `StoreUnavailable`. Who waits at all
+    waits until Redis can write, too: the others may want to look only. Raises `StoreRefused` at once where waiting will
+    not help: a wrong password, an old server, an evicting one.
     """
     deadline = time.monotonic() + wait_ms / 1000
     pause = 0.1
     while True:
         try:
             _check(client, url)
-            return
+            if not wait_ms or not _cannot_write(client):
+                return
+            reason = "cannot write to its disk (its log says why)"
         except BusyLoadingError:
             reason = "is loading its data"
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
@@ -84,6 +90,17 @@ def wait_until_ready(client: Client, url: str, *, wait_ms: int, tell: Callable[[
         tell(f"Redis at {without_password(url)} {reason}; waiting, {left:.0f} s left")
         time.sleep(min(pause, left))
         pause = min(pause * 2, 5.0)
+
+
+def _cannot_write(client: Client) -> bool:
+    """Whether its disk is full or broken: it refuses PING then, and with it work, but answers what reads."""
+    try:
+        client.ping()
+    except ResponseError as error:
+        if "MISCONF" not in str(error):
+            raise
+        return True
+    return False
 
 
 def _check(client: Client, url: str) -> None:

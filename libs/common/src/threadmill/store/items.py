@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from threadmill.model.errors import StoreUnavailable
 from threadmill.model.keys import Lane
 from threadmill.store.calls import Arg, Call, Command, is_no_group, run_all
 from threadmill.store.scripts import Script, compose
-from threadmill.store.streams import NEW, ensure_group
+from threadmill.store.streams import GROUP_GONE, NEW, ensure_group
+
+logger = logging.getLogger(__name__)
 
 SILENCE_MS = 3_600_000
 """A consumer that has nothing and asked for nothing for this long is gone: its record is removed."""
@@ -137,6 +140,7 @@ class ItemStreams:
             except ResponseError as error:
                 if not is_no_group(error):
                     raise
+                logger.warning(GROUP_GONE)
                 self.ensure_groups()
                 return ()
 

@@ -77,6 +77,7 @@ class TaskStreams:
             except ResponseError as error:
                 if not is_no_group(error):
                     raise
+                logger.warning(GROUP_GONE)
                 ensure_group(self._client, stream)
                 continue
             # Redis 6.2 answers two elements, later ones three; entries deleted meanwhile come as nil in 6.2.
