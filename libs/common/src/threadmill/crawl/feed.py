@@ -264,6 +264,7 @@ class Feed:
         if self.stopped:
             return
         if self._room() <= 0:
+            self.idle_since = None
             self._watch(False)
             self._timer = self._loop.call_later(EXPRESS_EVERY_S, self._exchange.wake)
             return
