@@ -141,6 +141,7 @@ class Watcher(threading.Thread):
             store = lane.store
             ids = [page.lease.id for page in pages if page.lane is lane]
             ids += [page.lease.id for page in list(lane.leaving.values()) if page.since > oldest]
+            ids += [lease_id for lease_id, since in list(lane.arriving.items()) if since > oldest]
             if ids:
                 calls.append(store.renew(ids, ttl_ms=self._ttl_ms))
             calls.append(store.report(self._worker, -1, {}))
