@@ -75,6 +75,24 @@ def test_the_other_partitions_are_told_to_leave_the_site_alone_once(tmp_path: Pa
         drained(rig, job, SOON_S)
 
 
+@pytest.mark.chaos
+def test_a_read_that_comes_late_takes_no_task_away(tmp_path: Path) -> None:
+    # Given an idle collector that waits for tasks, and a copy of its reading that comes when all had given it up
+    with behind_proxy(tmp_path, TINY, lease_ttl_ms=LEASE_MS) as (rig, proxy):
+        rig.start("detail", writer=False)
+        readers = "blocked_clients"
+        wait_for(lambda: rig.deployment.client.info("clients")[readers] == 1, what="the collector to wait")
+        with lost(rig, proxy, "late", "XREADGROUP"):
+            pass
+        wait_for(lambda: rig.deployment.client.info("clients")[readers] == 2, every=0.001, what="the late copy")
+        # When tasks come one by one, so that one of them is told to the copy
+        job = rig.submit("detail", ["100001"]).job
+        rig.submit("detail", ["100002"], job=job)
+        wait_for(lambda: proxy.hit["late XREADGROUP"], what="the copy to be answered")
+        # Then it is done all the same, before another worker might take it over
+        wait_for(lambda: rig.job(job).finished, SOON_S, what="both tasks to be done")
+
+
 def asked_for(rig: Pipeline, proxy: Proxy, part: str, job: str) -> None:
     """Submissions by an operator who repeats what failed, and a request that no page asked for: it makes no sense."""
     token = secrets.token_hex(8)

@@ -61,7 +61,7 @@ def test_nobody_exits_during_an_outage_of_a_minute(tmp_path: Path, how: str, rec
 def test_event_loop_is_on_time_while_redis_is_late(tmp_path: Path, record_property: Record) -> None:
     # Given a detail collector that measures its event loop, at work
     lags, path = tmp_path / "lags", os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
-    with behind_proxy(tmp_path, SLOW, lease_ttl_ms=8000) as (rig, proxy):
+    with behind_proxy(tmp_path, ["--forums", "5", *SLOW], lease_ttl_ms=8000) as (rig, proxy):
         rig.fleet.environment |= {"LAG_FILE": str(lags), "PYTHONPATH": path}
         for service in ("chaos.lag", "list_scanner", "comment_collector", "item_writer"):
             rig.fleet.scale(service, 1)
