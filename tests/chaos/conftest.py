@@ -23,3 +23,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _seed(text: str) -> int:
     return random.SystemRandom().randrange(1, 10**8) if text == "drawn" else int(text)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say the figures that tests recorded (`record_property`)."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        figures = ", ".join(f"{name} = {value}" for name, value in report.user_properties)
+        if figures and report.when == "call":
+            terminalreporter.write_line(f"{report.nodeid.rsplit('/', 1)[-1]}: {figures}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import socket
 import struct
 import threading
@@ -17,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-CHUNK = 1 << 18
+from chaos.messages import ANY, CHUNK, Fault, pieces, verbs_of, whole
+
 IN_FLIGHT = 4_096
 """Chunks that latency may keep on their way, each direction of each connection."""
-_VERB = re.compile(rb"(?:EVALSHA\r\n\$40\r\n([0-9a-f]{40})|\*\d+\r\n\$\d+\r\n((?!EVALSHA)[A-Z]{4,}))")
 
 
 @dataclass(eq=False)
@@ -29,8 +28,8 @@ class Connection:
 
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
-    asked: bytes = b""
-    """The last bytes that passed to Redis: what the next reply answers."""
+    mute: list[str] | None = None
+    """The verbs whose reply is to be lost, once it comes."""
     tainted: bool = False
     """It lost bytes, so it will never pass any again: TCP leaves no holes."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -48,17 +47,16 @@ class Connection:
 class Proxy:
     """Listens on loopback and passes on to a Redis; a context manager."""
 
-    def __init__(self, redis_port: int, *, seed: int = 0, names: dict[str, str] | None = None) -> None:
-        """`names` tells verbs by their scripts' digests, for `hit`."""
+    def __init__(self, redis_port: int, *, seed: int = 0) -> None:
         self._redis_port = redis_port
         self._random = random.Random(seed)
-        self._names = names or {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._connections: set[Connection] = set()
+        self._late: set[asyncio.Task[None]] = set()
         self._black = False
         self._refusing = False
-        self._drops = {"request": 0, "reply": 0}
+        self._faults: list[Fault] = []
         self.latency_ms = 0.0
         """Every byte arrives so much later, each way."""
         self.slices = False
@@ -67,7 +65,7 @@ class Proxy:
         self.resets = 0
         self.accepted = 0
         self.hit: Counter[str] = Counter()
-        """Verbs that were in what was dropped, as `request commit` or `reply lease`."""
+        """Verbs that were in what was lost or late, as `request commit`, `reply lease`, `late admit`."""
 
     @property
     def url(self) -> str:
@@ -92,17 +90,27 @@ class Proxy:
         cut: int = self._on_loop(self._reset)
         return cut
 
-    def drop_request(self, n: int = 1) -> None:
-        """Swallow the next `n` messages to Redis, and reset the connection of each: Redis never saw them."""
-        self._drops["request"] += n
+    def drop_request(self, verb: str = ANY) -> None:
+        """Swallow the next message with `verb`, and reset its connection: Redis never saw it."""
+        self._on_loop(self._faults.append, Fault("request", verb))
 
-    def drop_reply(self, n: int = 1) -> None:
-        """Swallow the next `n` replies, and reset the connection of each: Redis acted, nobody knows."""
-        self._drops["reply"] += n
+    def drop_reply(self, verb: str = ANY) -> None:
+        """Swallow the reply to the next message with `verb`, and reset its connection: Redis acted, nobody knows."""
+        self._on_loop(self._faults.append, Fault("reply", verb))
+
+    def hold_back(self, verb: str, seconds: float) -> None:
+        """Reset the connection of the next message with `verb`, and bring the message to Redis that much later."""
+        self._on_loop(self._faults.append, Fault("late", verb, seconds))
+
+    @property
+    def armed(self) -> list[str]:
+        """The verbs that wait for their fault."""
+        verbs: list[str] = self._on_loop(lambda: [fault.verb for fault in self._faults])
+        return verbs
 
     def calm(self) -> None:
         """No fault any more."""
-        self._drops = {"request": 0, "reply": 0}
+        self._on_loop(self._faults.clear)
         self.latency_ms, self.slices = 0.0, False
         self.heal()
 
@@ -182,13 +190,16 @@ class Proxy:
             while chunk := await reader.read(CHUNK):
                 if self._black or of.tainted:
                     of.tainted = True
-                elif self._drops[way] > 0:
-                    self._drop(of, chunk, way)
+                    continue
+                if way == "request" and self._faults:
+                    chunk = await whole(reader, chunk)
+                    if not self._befall(of, chunk):
+                        return
+                if way == "reply" and of.mute is not None:
+                    await whole(reader, chunk)
+                    self._lost(of, "reply", of.mute)
                     return
-                else:
-                    if way == "request":
-                        of.asked = chunk
-                    await due.put((loop.time() + self.latency_ms / 1000, chunk))
+                await due.put((loop.time() + self.latency_ms / 1000, chunk))
             if not of.tainted:
                 await due.put((loop.time() + self.latency_ms / 1000, b""))
                 await passing
@@ -209,23 +220,40 @@ class Proxy:
             if not chunk:
                 return
             with suppress(OSError):
-                for piece in self._pieces(chunk):
+                for piece in pieces(chunk, self._random) if self.slices else [chunk]:
                     writer.write(piece)
                     await (asyncio.sleep(0) if self.slices else writer.drain())
 
-    def _pieces(self, chunk: bytes) -> list[bytes]:
-        if not self.slices:
-            return [chunk]
-        pieces, at = [], 0
-        while at < len(chunk):
-            size = self._random.randint(1, 7)
-            pieces.append(chunk[at : at + size])
-            at += size
-        return pieces
+    def _befall(self, of: Connection, message: bytes) -> bool:
+        """Let the first fault that is meant for this message happen to it; answers whether it still passes."""
+        verbs = verbs_of(message)
+        fault = next((fault for fault in self._faults if fault.verb in (ANY, *verbs)), None)
+        if fault is None:
+            return True
+        self._faults.remove(fault)
+        if fault.part == "reply":
+            of.mute = verbs
+            return True
+        if fault.part == "late":
+            self._late.add(asyncio.ensure_future(self._bring(message, fault.late_s)))
+            of.reset()
+        else:
+            self._lost(of, "request", verbs)
+        return False
 
-    def _drop(self, of: Connection, chunk: bytes, way: str) -> None:
-        self._drops[way] -= 1
-        self.dropped += 1
-        for sha, command in set(_VERB.findall(chunk if way == "request" else of.asked)):
-            self.hit[f"{way} {self._names.get(sha.decode(), 'script') if sha else command.decode()}"] += 1
+    async def _bring(self, message: bytes, late_s: float) -> None:
+        """A copy that everybody had given up reaches Redis; nobody reads the reply."""
+        await asyncio.sleep(late_s)
+        from_redis, to_redis = await asyncio.open_connection("127.0.0.1", self._redis_port, limit=CHUNK)
+        to_redis.write(message)
+        await from_redis.read(CHUNK)
+        to_redis.close()
+        self._count("late", verbs_of(message))
+
+    def _lost(self, of: Connection, part: str, verbs: list[str]) -> None:
+        self._count(part, verbs)
         asyncio.get_running_loop().call_soon(of.reset)
+
+    def _count(self, part: str, verbs: list[str]) -> None:
+        self.dropped += 1
+        self.hit.update(f"{part} {verb}" for verb in verbs)

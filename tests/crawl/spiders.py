@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,8 @@ class PageSpider(Spider):
         yield {"path": response.url.removeprefix(self.site), "extra": kwargs}
         if self.does == "raise":
             raise ValueError("the callback has a bug")
+        if self.does == "block":
+            time.sleep(1.0)
         if self.does == "copy-meta" and "child" not in response.url:
             # What callbacks do all the time: hand their meta on, or replace their own request.
             yield Request(f"{self.site}/page/child-1", callback=self.parse, meta=response.meta)

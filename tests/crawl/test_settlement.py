@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
@@ -205,6 +206,18 @@ def test_a_crawl_is_resumed_or_flushed_on_start(stage: StageUnderTest) -> None:
     assert "Resuming" not in stage.run(SCHEDULER_FLUSH_ON_START=True)
     assert stage.paths() == ["/page/1", "/page/2"]
     assert stage.books.accepted == 0
+
+
+def test_a_worker_with_its_hands_full_is_not_idle(stage: StageUnderTest) -> None:
+    # Given a worker that has all it can hold, of a site that takes longer than workers stay without work
+    stage.submit(*[f"hang/{n}" for n in range(8)])
+    process = stage.start(CONCURRENT_REQUESTS=1)
+    wait_for(lambda: any(path.startswith("/hang/") for path in stage.site.hits), what="a page to be under way")
+    time.sleep(2.5)  # the site takes its time
+    # When the site answers; then it does not close before all is done
+    stage.site.release.set()
+    assert process.wait(30) == 0
+    assert (stage.books.done, stage.books.requests) == (8, 0)
 
 
 def test_express_work_does_not_wait_for_room(stage: StageUnderTest) -> None:

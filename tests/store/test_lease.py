@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -10,9 +11,13 @@ import redis
 from store.workshop import EXPIRED_MS, LONG_MS, Workshop, payloads
 from threadmill.store.work import Delay, Leased, PageCommit
 
+numbers = itertools.count(1)
 
-def look(shop: Workshop, want: int = 1, *, interval_us: int = 0, token: str = "look") -> Leased:
-    return shop.run(shop.store.lease(want, worker=token, number=1, ttl_ms=LONG_MS, interval_us=interval_us))
+
+def look(shop: Workshop, want: int = 1, *, interval_us: int = 0, number: int = 0) -> Leased:
+    """Ask for leases; with a `number`, as the call of that number."""
+    number = number or next(numbers)
+    return shop.run(shop.store.lease(want, worker="look", number=number, ttl_ms=LONG_MS, interval_us=interval_us))
 
 
 def clock_us(client: redis.Redis) -> int:
@@ -39,9 +44,9 @@ def test_an_empty_queue_gives_nothing(shop: Workshop) -> None:
 def test_lease_twice_with_one_token_gives_the_same_leases(shop: Workshop) -> None:
     # Given a lease whose answer was lost
     shop.queue(b"a", b"b", b"c")
-    first = look(shop, 2)
+    first = look(shop, 2, number=1)
     # When it is asked again; then the same two are given and no more are taken
-    assert look(shop, 2) == first
+    assert look(shop, 2, number=1) == first
     assert shop.books.leased == 2
 
 
@@ -49,10 +54,10 @@ def test_lease_twice_with_one_token_gives_the_same_leases(shop: Workshop) -> Non
 def test_a_repeated_lease_never_overwrites_another(shop: Workshop, settled: int) -> None:
     # Given two leases of one call, one of them settled, and more requests waiting
     shop.queue(b"a", b"b", b"c", b"d")
-    leases = look(shop, 2).leases
+    leases = look(shop, 2, number=1).leases
     shop.commit(leases[settled])
     # When the call comes again; then it gives the one that is left, and takes nothing
-    assert look(shop, 2).leases == [leases[1 - settled]]
+    assert look(shop, 2, number=1).leases == [leases[1 - settled]]
     assert (shop.books.requests, shop.books.leased, shop.books.done) == (2, 1, 1)
 
 
@@ -108,14 +113,14 @@ def test_a_site_is_asked_no_more_often_than_its_rate(shop: Workshop, rate: float
     rng = random.Random(rate)
     shop.queue(*[b"%d" % n for n in range(1_500)])
     granted, passed_us, start = 0, 0, clock_us(shop.client)
-    for at in range(150):
+    for _ in range(150):
         # Given that some time passes (the site's next slot moves towards now instead of the clock away from it)
         jump = rng.choice([0, 0, 1_000, 30_000, 150_000, 400_000])
         if next_us := shop.client.hget(shop.lane.site, "next_us"):
             shop.client.hset(shop.lane.site, "next_us", int(next_us) - jump)
             passed_us += jump
         # When replicas lease as much as they can
-        leased = look(shop, rng.randint(1, 30), interval_us=round(1e6 / rate), token=f"t{at}")
+        leased = look(shop, rng.randint(1, 30), interval_us=round(1e6 / rate))
         granted += len(leased.leases)
         # Then the site's rate is kept
         elapsed_s = (clock_us(shop.client) - start + passed_us) / 1e6
@@ -129,10 +134,10 @@ def test_a_site_is_asked_as_often_as_its_rate_allows(shop: Workshop, rate: float
     # Given 10 s in steps of 50 ms; when as much as possible is leased; then the rate is reached
     shop.queue(*[b"%d" % n for n in range(600)])
     granted = 0
-    for at in range(200):
+    for _ in range(200):
         if next_us := shop.client.hget(shop.lane.site, "next_us"):
             shop.client.hset(shop.lane.site, "next_us", int(next_us) - 50_000)
-        granted += len(look(shop, 30, interval_us=round(1e6 / rate), token=f"t{at}").leases)
+        granted += len(look(shop, 30, interval_us=round(1e6 / rate)).leases)
     assert granted >= rate * 10 * 0.9
 
 
@@ -140,14 +145,14 @@ def test_the_live_rate_overrules_the_sources(shop: Workshop) -> None:
     # Given a source that allows a page a second, and an operator's 0 = no limit; then there is none
     shop.queue(*[b"%d" % n for n in range(60)])
     shop.client.hset(shop.keys.control, "rate", 0)
-    assert len(look(shop, 20, interval_us=1_000_000, token="t1").leases) == 20
+    assert len(look(shop, 20, interval_us=1_000_000).leases) == 20
     # Given 50 pages/s instead; then a tenth of a second's worth is given
     shop.client.hset(shop.keys.control, "rate", 50)
-    assert len(look(shop, 20, interval_us=1_000_000, token="t2").leases) == 5
+    assert len(look(shop, 20, interval_us=1_000_000).leases) == 5
     # Given what is no rate; then the source's holds, and leasing does not fail
     shop.client.hset(shop.keys.control, "rate", "fast")
     shop.client.delete(shop.lane.site)
-    assert len(look(shop, 20, interval_us=1_000_000, token="t3").leases) == 1
+    assert len(look(shop, 20, interval_us=1_000_000).leases) == 1
 
 
 def test_a_repeated_lease_takes_no_second_slot(shop: Workshop) -> None:
@@ -198,3 +203,15 @@ def test_a_late_copy_of_a_lease_call_leases_nothing(shop: Workshop) -> None:
     assert late.leases == []
     assert not again[0].ok
     assert (shop.books.requests, shop.books.done) == (1, 1)
+
+
+def test_a_late_copy_of_a_lease_call_that_found_nothing_leases_nothing(shop: Workshop) -> None:
+    # Given a lease call that came when nothing waited
+    call = shop.store.lease(5, worker="w1", number=7, ttl_ms=LONG_MS)
+    assert shop.run(call).leases == []
+    # When a copy of it arrives late, with a page waiting
+    shop.queue(b"a")
+    late = shop.run(call)
+    # Then it takes nothing, since nobody waits for its answer; who does is told to ask with another number
+    assert (late.leases, late.waiting, late.look_again_ms) == ([], 1, 1)
+    assert shop.books.leased == 0

@@ -155,13 +155,8 @@ class Feed:
         return errands
 
     def _lease_errands(self, lane: LaneWork, share: int) -> list[Errand]:
-        call = lane.store.lease(
-            share,
-            worker=self._worker,
-            number=next(self._numbers),
-            ttl_ms=self._lease_ttl_ms,
-            interval_us=lane.interval_us,
-        )
+        number, clock = next(self._numbers), self._loop.time
+        call = lane.leasing(share, worker=self._worker, number=number, ttl_ms=self._lease_ttl_ms, clock=clock)
 
         def failed(error: Exception) -> None:
             # Not worth keeping: nothing was leased, and another call will do.
@@ -216,6 +211,7 @@ class Feed:
 
     def _leased(self, lane: LaneWork, asked: int, leased: Leased) -> None:
         now = self._loop.time()
+        lane.arriving = {}
         if self.stopped:  # the answer came too late: given back, not left to expire
             lane.outbox.releases += [lease.id for lease in leased.leases]
             self._exchange.wake()
@@ -268,6 +264,7 @@ class Feed:
         if self.stopped:
             return
         if self._room() <= 0:
+            self.idle_since = None
             self._watch(False)
             self._timer = self._loop.call_later(EXPRESS_EVERY_S, self._exchange.wake)
             return

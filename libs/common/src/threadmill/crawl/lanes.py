@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from threadmill.store.calls import Call
 from threadmill.store.connection import Client
 from threadmill.store.stage import StageStore
 from threadmill.store.streams import TaskStreams
-from threadmill.store.work import Admission, Child, Delay, Entry, PageCommit, Park, Refusal
+from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Refusal
 
 if TYPE_CHECKING:
     from threadmill.crawl.page import Page
@@ -56,6 +58,8 @@ class LaneWork:
     """Something waits for its time: a delayed request, or the site's rate."""
     leaving: dict[str, Page] = field(default_factory=dict)
     """Pages that are settled and whose settlement Redis has not confirmed: their leases are renewed until then."""
+    arriving: dict[str, float] = field(default_factory=dict)
+    """Leases whose answer was read and which the event loop does not know yet, with the time: renewed all the same."""
     stirred: bool = False
     """Something happened that may have brought work since leases were last asked for."""
     reread: bool = False
@@ -64,6 +68,17 @@ class LaneWork:
     @classmethod
     def serving(cls, client: Client, store: StageStore, worker: str, interval_us: int) -> LaneWork:
         return cls(store, TaskStreams(client, store.keys, worker), interval_us)
+
+    def leasing(self, want: int, *, worker: str, number: int, ttl_ms: int, clock: Callable[[], float]) -> Call[Leased]:
+        """A lease call. Whoever reads the answer, in whatever thread, notes its leases as `arriving`."""
+        call = self.store.lease(want, worker=worker, number=number, ttl_ms=ttl_ms, interval_us=self.interval_us)
+
+        def read(reply: Any) -> Leased:
+            leased = call.read(reply)
+            self.arriving = dict.fromkeys((lease.id for lease in leased.leases), clock())
+            return leased
+
+        return replace(call, read=read)
 
     def carried(self, lease_ids: list[str]) -> None:
         """Redis has these settlements."""

@@ -18,7 +18,7 @@ from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import Page
 from threadmill.store.calls import Call, run_all
 from threadmill.store.connection import BLOCK_MS, STORE_FAILURES, Client
-from threadmill.store.streams import TaskStreams
+from threadmill.store.streams import PENDING, TaskStreams
 from threadmill.store.work import Entry
 
 logger = logging.getLogger(__name__)
@@ -141,6 +141,7 @@ class Watcher(threading.Thread):
             store = lane.store
             ids = [page.lease.id for page in pages if page.lane is lane]
             ids += [page.lease.id for page in list(lane.leaving.values()) if page.since > oldest]
+            ids += [lease_id for lease_id, since in list(lane.arriving.items()) if since > oldest]
             if ids:
                 calls.append(store.renew(ids, ttl_ms=self._ttl_ms))
             calls.append(store.report(self._worker, -1, {}))
@@ -159,7 +160,8 @@ class Watcher(threading.Thread):
             self._on_loop(self._look)
         if self._rounds % 3 == 1:
             for lane, streams in zip(self._lanes, self._streams, strict=True):
-                if entries := streams.claim(self._ttl_ms):
+                # Our own too: a copy of a read that came late was answered to nobody.
+                if entries := streams.read(TASKS_AT_ONCE, start=PENDING) + streams.claim(self._ttl_ms):
                     self._on_loop(self._deliver, lane, entries)
 
     def _hand_over(self, lane: LaneWork, entries: list[Entry]) -> None:

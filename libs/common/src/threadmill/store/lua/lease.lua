@@ -4,7 +4,7 @@
 --      interval between requests of the site in microseconds (0 = no limit), 1 if it may lease although Redis is full
 -- Returns {waiting, ms until a look may bring more (-1 = nothing known), then per lease: id, record}.
 -- Twice: leases are named after worker and number, so the second call finds and returns the first one's. A copy that
--- comes when those are gone leases nothing: their names are not given again.
+-- comes when those are gone, or when there were none, leases nothing: a number is used once.
 local requests, delayed, leases, leased, control, site = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local reports, worker, number = KEYS[7], ARGV[1], tonumber(ARGV[2])
 local token = worker .. "." .. ARGV[2]
@@ -28,6 +28,7 @@ if want > 0 then
   end
   if #answer > 2 or number <= tonumber(redis.call("HGET", reports, worker .. ":lease") or 0) then
     answer[1] = redis.call("ZCARD", requests)
+    if #answer == 2 then answer[2] = 1 end
     return answer
   end
 end
@@ -86,9 +87,10 @@ if want > 0 then
   if #members > 0 then
     redis.call("ZADD", leases, unpack(expiries))
     redis.call("HSET", leased, unpack(members))
-    redis.call("HSET", reports, worker .. ":lease", number)
   end
 end
+-- A server that is full may refuse this when nothing was leased; it will refuse a late copy, too.
+redis.pcall("HSET", reports, worker .. ":lease", number)
 answer[1] = redis.call("ZCARD", requests)
 if answer[2] < 0 then
   local first = redis.call("ZRANGE", delayed, 0, 0, "WITHSCORES")
