@@ -140,17 +140,16 @@ _HEADS = ("", "scenario", "seed", *LEGEND, "seconds", "result", "measured")
 
 def _row(item: pytest.Item) -> Row:
     mark = item.get_closest_marker("scenario")
-    given: dict[str, Any] = dict(item.callspec.params) if isinstance(item, pytest.Function) and _has_params(item) else {}
+    given: dict[str, Any] = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     seed = given.pop("seed", None)
-    function = getattr(item, "originalname", None) or item.name
-    title = function.removeprefix("test_").replace("_", " ")
-    label = item.name[len(function) :].strip("[]") if given else ""
-    parts = [part for part in label.split("-") if part and part != str(seed)]
-    return Row(mark.args[0] if mark else None, title + (f" ({', '.join(parts)})" if parts else ""), item.nodeid, seed)
+    words = [getattr(value, "__name__", str(value)) for value in given.values()]
+    title = _title(getattr(item, "originalname", item.name)) + (f" ({_title(', '.join(words))})" if words else "")
+    return Row(mark.args[0] if mark else None, title, item.nodeid, seed)
 
 
-def _has_params(item: pytest.Item) -> bool:
-    return hasattr(item, "callspec")
+def _title(name: str) -> str:
+    """A test's name in words."""
+    return name.removeprefix("test_").replace("_", " ")
 
 
 def _cells(row: Row) -> list[str]:

@@ -68,17 +68,21 @@ def test_twenty_kills_of_any_process_during_a_crawl_of_a_thousand_posts(
         wait_for(lambda: rig.books("detail")["done"], what="the crawl to be under way")
         # When every process is killed four times: most by SIGKILL, some told to stop, some stopped past their leases
         stopped: dict[int, float] = {}
+        began = time.monotonic()
         for victim, way in zip(victims, ways, strict=True):
             time.sleep(dice.uniform(0, 0.6))  # the moment of the kill
             wake(stopped)
             hit(rig, victim, way, stopped)
             assert not rig.job(job).finished, "it ended before the last kill"
         wait_for(lambda: wake(stopped), what="those that were stopped to go on")
+        killed = time.monotonic()
+        left = sum(rig.books(stage)["accepted"] - rig.books(stage)["done"] for stage in STAGES)
         rig.turn(latency_ms=0, jitter_ms=0)
         # Then nothing is lost and nothing doubled
         rig.wait_until_done(job, seconds=180)
-        record_property("restarts", rig.fleet.restarts)
         record_property("pages", sum(rig.job(job).done.values()))
+        record_property("open after the last kill", left)
+        record_property("seconds of kills", round(killed - began, 1))
         assert downloaded_twice(rig) < len(victims) * 2 * 16  # kills, and pages under way in a worker
         assert_whole(rig, job)
 
