@@ -1,33 +1,66 @@
-"""Seeds of the fault suite: a test that rolls dice takes `seed`, and runs once for each of `CHAOS_SEEDS`."""
+"""The fault suite's seeds and its ledger.
+
+A test that rolls dice takes `seed`, and runs once for each of `CHAOS_SEEDS`; its demo forum has that seed too, so that
+the truth and the delays differ. A row of each test is in the table at the end; `CHAOS_REPORT` names a folder to write
+it to.
+"""
 
 from __future__ import annotations
 
 import os
-import random
+from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
+import end_to_end.pipeline
+from chaos.ledger import Ledger
+from chaos.seeds import Seeds
+
 SEEDS = "20261120"
 """What `make test` runs with; `make chaos` names several, one of them `drawn`."""
-_seeds = pytest.StashKey[list[int]]()
+_seeds = pytest.StashKey[Seeds]()
+_ledger = pytest.StashKey[Ledger]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_seeds] = [_seed(text.strip()) for text in os.environ.get("CHAOS_SEEDS", SEEDS).split(",")]
+    config.addinivalue_line("markers", "scenario(number): which scenario of the fault suite the test is")
+    config.addinivalue_line("markers", "seeds(n): where a seed is drawn, run with n, the others derived from it")
+    config.stash[_seeds] = Seeds.parse(os.environ.get("CHAOS_SEEDS", SEEDS))
+    config.stash[_ledger] = Ledger(config.stash[_seeds])
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    seeds = config.stash[_seeds]
+    again = f"; again: make chaos SEEDS={seeds.drawn}" if seeds.drawn else ""
+    return f"seeds of the fault suite: {seeds}{again}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", metafunc.config.stash[_seeds])
+        mark, seeds = metafunc.definition.get_closest_marker("seeds"), metafunc.config.stash[_seeds]
+        metafunc.parametrize("seed", seeds.many(mark.args[0] if mark else 0))
 
 
-def _seed(text: str) -> int:
-    return random.SystemRandom().randrange(1, 10**8) if text == "drawn" else int(text)
+@pytest.fixture(autouse=True)
+def _forum_has_the_seed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "seed" in request.fixturenames:
+        given, forum = ["--seed", str(request.getfixturevalue("seed"))], end_to_end.pipeline.demo_forum
+        monkeypatch.setattr(end_to_end.pipeline, "demo_forum", lambda folder, options: forum(folder, given + options))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say the figures that tests recorded (`record_property`)."""
-    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
-        figures = ", ".join(f"{name} = {value}" for name, value in report.user_properties)
-        if figures and report.when == "call":
-            terminalreporter.write_line(f"{report.nodeid.rsplit('/', 1)[-1]}: {figures}")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.config.stash[_ledger].see(item, report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    ledger = config.stash[_ledger]
+    if not ledger.rows:
+        return
+    terminalreporter.write_line(ledger.text())
+    if folder := os.environ.get("CHAOS_REPORT"):
+        ledger.write(Path(folder))
+        terminalreporter.write_line(f"written to {folder}/report.md and {folder}/report.json")

@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from chaos.ledger import Tally, note
+from demo_forum.check import Check, rows_of, truth_of
 from end_to_end.pipeline import Pipeline
 from threadmill.model.stages import STAGES
-from threadmill.store.letters import dead_letters
+from threadmill.store.letters import DeadLetter, dead_letters
 from threadmill.store.status import items_waiting
 
 
-def assert_whole(rig: Pipeline, job: str, *, dead: Collection[str] = ()) -> None:
+def assert_whole(
+    rig: Pipeline, job: str, *, dead: Collection[str] = (), twice: int | None = None, parked_items: int = 0
+) -> None:
     """All collected once with its true content, and nothing left open.
 
     `dead` are the dead letters that must be there, and no others: of each, something that stands in its reason or its
-    body (say `'"k":"4711"'`). What they would have brought may be missing then; nothing else may be wrong.
+    body (say `'"k":"4711"'`). Their posts or forums may be missing then, and no other rows. `twice` are the downloads
+    beyond the first that are allowed (None = any; without faults it is 0), `parked_items` the items that no store could
+    take, as many and no more; so many rows may be missing.
     """
-    wrong = [*_rows(rig, bool(dead)), *_stages(rig), *_dead(rig, dead), *_streams(rig), *_job(rig, job)]
+    check, letters = rig.check(), _letters(rig)
+    tally = _tally(rig, check, letters, parked_items)
+    note(tally)
+    wrong = [*_rows(check, tally), *_stages(rig), *_dead(letters, dead), *_streams(rig), *_job(rig, job)]
+    if (parked := _parked(rig)) != parked_items:
+        wrong.append(f"{parked} items are parked, not {parked_items}")
+    if twice is not None and tally.twice > twice:
+        wrong.append(f"{tally.twice} downloads beyond the first of a page, {twice} allowed")
     assert not wrong, "\n".join(wrong)
 
 
@@ -26,14 +39,36 @@ def downloaded_twice(rig: Pipeline) -> int:
     return sum(downloads - 1 for downloads in rig.hits().values() if downloads > 1)
 
 
-def _rows(rig: Pipeline, may_miss: bool) -> list[str]:
-    check = rig.check()
-    tallies = {"posts": check.posts, "comments": check.comments}
-    return [
-        f"{table} are not the truth's: {tally}"
-        for table, tally in tallies.items()
-        if (tally.missing and not may_miss) or tally.unexpected or tally.duplicate or tally.differing
-    ]
+def _tally(rig: Pipeline, check: Check, letters: list[DeadLetter], parked_items: int) -> Tally:
+    tables = (check.posts, check.comments)
+    missing = sum(table.missing for table in tables)
+    stats = [lane.stage(stage).stats for lane in rig.deployment.lanes() for stage in STAGES]
+    reclaimed = sum(int(_client(rig).hget(key, "reclaimed") or 0) for key in stats)
+    return Tally(
+        lost=max(0, missing - parked_items - (_withheld(rig, letters) if missing and letters else 0)),
+        unexpected=sum(table.unexpected + table.differing for table in tables),
+        duplicated=sum(table.duplicate for table in tables),
+        twice=downloaded_twice(rig),
+        recovered=reclaimed - sum(letter.reason == "crashed" for letter in letters),
+        dead=len(letters) + _parked(rig),
+    )
+
+
+def _withheld(rig: Pipeline, letters: list[DeadLetter]) -> int:
+    """Missing rows whose post or forum is in a dead letter."""
+    text = "\n".join(letter.body.decode("utf-8", "replace") for letter in letters)
+    posts = {post["post_id"]: post for post in truth_of(rig.forum_url, "posts")}
+    held = {key for key, post in posts.items() if f'"{key}"' in text or f'"{post["forum_id"]}"' in text}
+    stored = {row["post_id"] for row in rows_of(rig.database, "posts")}
+    comments = {row["comment_id"] for row in rows_of(rig.database, "comments")}
+    theirs = [row for row in truth_of(rig.forum_url, "comments") if row["post_id"] in held]
+    return len(held - stored) + sum(row["comment_id"] not in comments for row in theirs)
+
+
+def _rows(check: Check, tally: Tally) -> list[str]:
+    if tally.lost or tally.unexpected or tally.duplicated:
+        return [f"posts are not the truth's: {check.posts}", f"comments are not the truth's: {check.comments}"]
+    return []
 
 
 def _stages(rig: Pipeline) -> list[str]:
@@ -47,13 +82,24 @@ def _stages(rig: Pipeline) -> list[str]:
     return wrong
 
 
-def _dead(rig: Pipeline, expected: Collection[str]) -> list[str]:
+def _letters(rig: Pipeline) -> list[DeadLetter]:
     lanes, client = rig.deployment.lanes(), rig.deployment.client
-    letters = [letter for lane in lanes for stage in STAGES for letter in dead_letters(client, lane, stage, 1000)]
-    texts = {letter.id: f"{letter.reason} {letter.body.decode('utf-8', 'replace')}" for letter in letters}
-    wrong = [f"an unexpected dead letter: {x}" for x in letters if not any(part in texts[x.id] for part in expected)]
-    missing = [part for part in expected if not any(part in text for text in texts.values())]
+    return [letter for lane in lanes for stage in STAGES for letter in dead_letters(client, lane, stage, 1000)]
+
+
+def _dead(letters: list[DeadLetter], expected: Collection[str]) -> list[str]:
+    texts = [f"{letter.reason} {letter.body.decode('utf-8', 'replace')}" for letter in letters]
+    wrong = [
+        f"an unexpected dead letter: {letter}"
+        for letter, text in zip(letters, texts, strict=True)
+        if not any(part in text for part in expected)
+    ]
+    missing = [part for part in expected if not any(part in text for text in texts)]
     return wrong + [f"no dead letter has {part!r}" for part in missing]
+
+
+def _parked(rig: Pipeline) -> int:
+    return sum(_client(rig).xlen(lane.items_dead) for lane in rig.deployment.lanes())
 
 
 def _streams(rig: Pipeline) -> list[str]:
@@ -68,8 +114,6 @@ def _streams(rig: Pipeline) -> list[str]:
                 for key in (keys.leases, keys.leased, keys.delayed, keys.requests, keys.runs)
             }
             wrong += [f"{key} is left behind" for key, kind in left.items() if kind != b"none"]
-        if bad := _client(rig).xlen(lane.items_dead):
-            wrong.append(f"{lane.items_dead} has {bad} items no store could take")
     if waiting := items_waiting(_client(rig), rig.deployment.lanes()):
         wrong.append(f"{waiting} items committed and not settled")
     return wrong

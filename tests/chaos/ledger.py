@@ -1,0 +1,160 @@
+"""The ledger of the fault suite: a row for each test that ran, with what the oracle counted in it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from chaos.seeds import Seeds
+
+LEGEND = {
+    "lost": "rows of the truth that are not stored, though no dead letter holds them",
+    "unexpected": "stored rows that are not in the truth, or differ from it",
+    "duplicated": "stored rows beyond the first of an id",
+    "downloaded twice": "downloads beyond the first, over all pages: work done again, which no row shows",
+    "recovered": "pages whose leases ran out with a worker that died, stopped or was cut off, and that another took "
+    "over (`reclaimed` in the stages' stats, without those parked as `crashed`)",
+    "dead": "dead letters and parked items; where there are any, they were expected",
+}
+WIDTH = 170
+
+
+class Tally(NamedTuple):
+    """What the oracle counted; LEGEND says what each is."""
+
+    lost: int = 0
+    unexpected: int = 0
+    duplicated: int = 0
+    twice: int = 0
+    recovered: int = 0
+    dead: int = 0
+
+
+_noted: list[Tally] = []
+"""Tallies of the test that runs now."""
+
+
+def note(tally: Tally) -> None:
+    """Keep what the oracle counted for the row of the test that runs now."""
+    _noted.append(tally)
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """What is counted meanwhile does not count: it is broken on purpose."""
+    before = list(_noted)
+    try:
+        yield
+    finally:
+        _noted[:] = before
+
+
+@dataclass
+class Row:
+    """One test with one seed."""
+
+    scenario: int | None
+    title: str
+    test: str
+    seed: int | None
+    tally: Tally | None = None
+    seconds: float = 0.0
+    outcome: str = "pass"
+    measured: dict[str, object] = field(default_factory=dict)
+
+
+class Ledger:
+    """Collects rows as tests end; shows and writes them."""
+
+    def __init__(self, seeds: Seeds) -> None:
+        self._seeds = seeds
+        self._rows: dict[str, Row] = {}
+
+    def see(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """A phase of a test ended: setup, call or teardown."""
+        row = self._rows.setdefault(item.nodeid, _row(item))
+        row.seconds += report.duration
+        if report.failed:
+            row.outcome = "FAIL"
+        elif report.skipped and row.outcome == "pass":
+            row.outcome = "skipped"
+        row.measured |= dict(item.user_properties)
+        if _noted:  # a test may ask the oracle several times
+            row.tally = Tally(*map(max, zip(*_noted, *([row.tally] if row.tally else []), strict=True)))
+            _noted.clear()
+
+    @property
+    def rows(self) -> list[Row]:
+        """By scenario, those without a number last."""
+        return sorted(self._rows.values(), key=lambda row: (row.scenario is None, row.scenario or 0))
+
+    @property
+    def notes(self) -> list[str]:
+        """What the table's words mean, and how to repeat it."""
+        again = self._seeds.drawn or self._seeds.named[0]
+        return [
+            f"seeds: {self._seeds}",
+            f'a row again: make chaos SEEDS=<its seed> ARGS="-k <its test>"; the drawn seed: make chaos SEEDS={again}',
+            *(f"{word}: {meaning}" for word, meaning in LEGEND.items()),
+        ]
+
+    def text(self) -> str:
+        """The table for people."""
+        table = Table(title="the fault suite", title_justify="left")
+        for at, name in enumerate(_HEADS):
+            table.add_column(name, justify="left" if at in (1, len(_HEADS) - 1) else "right", overflow="fold")
+        for row in self.rows:
+            table.add_row(*_cells(row))
+        out = io.StringIO()
+        console = Console(file=out, width=WIDTH, markup=False)
+        console.print(table)
+        return out.getvalue() + "\n".join(self.notes)
+
+    def write(self, folder: Path) -> None:
+        """`report.md` and `report.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = ["| " + " | ".join(_HEADS) + " |", "|" + " --- |" * len(_HEADS)]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in self.rows]
+        lines += ["", *(f"- {note}" for note in self.notes)]
+        (folder / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        body = {
+            "seeds": self._seeds.named,
+            "drawn": self._seeds.drawn,
+            "legend": LEGEND,
+            "rows": [asdict(row) | {"tally": row.tally._asdict() if row.tally else None} for row in self.rows],
+        }
+        (folder / "report.json").write_text(json.dumps(body, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+_HEADS = ("", "scenario", "seed", *LEGEND, "seconds", "result", "measured")
+
+
+def _row(item: pytest.Item) -> Row:
+    mark = item.get_closest_marker("scenario")
+    given: dict[str, Any] = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+    seed = given.pop("seed", None)
+    words = [getattr(value, "__name__", str(value)) for value in given.values()]
+    title = _title(getattr(item, "originalname", item.name)) + (f" ({_title(', '.join(words))})" if words else "")
+    return Row(mark.args[0] if mark else None, title, item.nodeid, seed)
+
+
+def _title(name: str) -> str:
+    """A test's name in words."""
+    return name.removeprefix("test_").replace("_", " ")
+
+
+def _cells(row: Row) -> list[str]:
+    number = "" if row.scenario is None else str(row.scenario)
+    seed = "" if row.seed is None else str(row.seed)
+    counts = [f"{n:,}" for n in row.tally] if row.tally else [""] * len(Tally._fields)
+    measured = ", ".join(f"{name}: {value}" for name, value in row.measured.items())
+    return [number, row.title, seed, *counts, f"{row.seconds:.1f}", row.outcome, measured]
