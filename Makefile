@@ -39,6 +39,7 @@ bench: setup ## Measure against the peers, side by side (ARGS="--short")
 	$(RUN) python -m bench throughput $(ARGS)
 
 chaos: setup ## Kill workers at random during a crawl, many times
+	$(UV) sync --frozen --all-packages --group chaos --quiet
 	$(RUN) pytest tests/chaos -m "chaos or not chaos"
 
 clean: ## Remove everything that was made here
