@@ -40,6 +40,7 @@ bench: setup ## Measure against the peers, side by side (ARGS="--short")
 
 SEEDS ?= 1,2,3,drawn
 chaos: setup ## Everything that can fail, fails; a table of what was lost (SEEDS=7, ARGS="-k redis")
+	$(UV) sync --frozen --all-packages --group chaos --quiet
 	CHAOS_SEEDS=$(SEEDS) CHAOS_REPORT=data/chaos $(RUN) pytest tests/chaos -m "chaos or not chaos" -vv $(ARGS)
 
 clean: ## Remove everything that was made here

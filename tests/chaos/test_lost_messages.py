@@ -18,7 +18,7 @@ from threadmill.model.stages import DETAIL, LIST
 from threadmill.model.task import Task
 from threadmill.store.calls import Call, run
 from threadmill.store.connection import STORE_FAILURES, connect
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from threadmill.store.work import Child
 from waiting import wait_for
 

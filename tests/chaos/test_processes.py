@@ -25,7 +25,7 @@ from waiting import wait_for
 
 SMALL = ["--forums", "1", "--pages-per-forum", "1", "--posts-per-page", "10", "--mean-comments", "3"]
 """Ten posts on one list page."""
-LEASE_MS = 600
+LEASE_MS = 500
 HARMFUL = """
 import os, signal, sys, time
 from detail_collector import settings
@@ -46,7 +46,7 @@ sys.exit(run_service("harmed_collector", lambda config: run_stage(config, Harmed
 @pytest.mark.chaos
 def test_a_task_that_kills_its_worker_every_time_is_parked_and_its_neighbours_are_done(tmp_path: Path) -> None:
     # Given a detail collector that one of ten posts kills, whenever it is parsed
-    with pipeline(tmp_path, forum=SMALL, lease_ttl_ms=LEASE_MS, max_deliveries=3) as rig:
+    with pipeline(tmp_path, forum=SMALL, lease_ttl_ms=LEASE_MS, max_deliveries=2) as rig:
         key = post_ids(rig)[4]
         start_harmful(rig, tmp_path, key, "os.kill(os.getpid(), signal.SIGKILL)")
         # When all are collected
@@ -61,12 +61,13 @@ def test_a_task_that_kills_its_worker_every_time_is_parked_and_its_neighbours_ar
 @pytest.mark.chaos
 def test_workers_that_died_leave_no_records(tmp_path: Path) -> None:
     # Given a crawl at work, each stage of two workers
-    with pipeline(tmp_path, forum=["--latency-ms", "80"], max_deliveries=20) as rig:
+    forum = ["--forums", "4", "--pages-per-forum", "2", "--posts-per-page", "10", "--mean-comments", "5"]
+    with pipeline(tmp_path, forum=[*forum, "--latency-ms", "80"], lease_ttl_ms=LEASE_MS, max_deliveries=20) as rig:
         rig.start()
         for stage in STAGES:
             rig.scale(stage, 2)
-        job = rig.submit("list", [str(n) for n in range(1, 11)]).job
-        wait_for(lambda: rig.books("comment")["done"] > 20, what="all stages to be at work")
+        job = rig.submit("list", [str(n) for n in range(1, 5)]).job
+        wait_for(lambda: rig.books("comment")["done"] > 5, what="all stages to be at work")
         # When all are killed at once, and others come in their place
         for pid in worker_pids(rig):
             os.kill(pid, signal.SIGKILL)
@@ -79,7 +80,7 @@ def test_workers_that_died_leave_no_records(tmp_path: Path) -> None:
         def forgotten() -> bool:
             for stage in STAGES:
                 store = rig.deployment.store(rig.lane, stage_named(stage))
-                run(rig.deployment.client, store.reclaim(max_deliveries=20, silence_ms=5_000))
+                run(rig.deployment.client, store.reclaim(max_deliveries=20, silence_ms=3_000))
             return recorded(rig) <= living
 
         wait_for(forgotten, 30, every=0.5, what="the dead to be forgotten")
@@ -135,13 +136,17 @@ def test_pages_of_a_worker_told_to_stop_are_given_back_and_no_death_is_counted(t
 
 @pytest.mark.chaos
 def test_a_page_ten_times_longer_than_the_lease_is_downloaded_once(tmp_path: Path) -> None:
-    # Given a forum that takes ten lease times for a page, and more workers who would take an expired lease
-    with pipeline(tmp_path, forum=[*SMALL, "--latency-ms", str(10 * LEASE_MS)], lease_ttl_ms=LEASE_MS) as rig:
-        rig.start()
-        for stage in STAGES:
-            rig.scale(stage, 2)
-        # When it is collected; then nothing was taken from anybody
+    # Given a forum that takes ten lease times for a post, and two workers who would take an expired lease
+    with pipeline(tmp_path, forum=SMALL, lease_ttl_ms=LEASE_MS) as rig:
+        rig.start("list")
         job = rig.submit("list", ["1"]).job
+        wait_for(lambda: rig.books("list")["done"] == 1, what="the list to be scanned")
+        rig.turn(latency_ms=10 * LEASE_MS)
+        rig.scale("detail", 2)
+        rig.scale("comment", 1)
+        wait_for(lambda: detail_hits(rig) == 10, what="all posts to be downloading")
+        rig.turn(latency_ms=0)  # for the comments, not for the posts that were asked for
+        # When it is collected; then nothing was taken from anybody
         rig.wait_until_done(job)
         assert downloaded_twice(rig) == 0
         assert [stat(rig, stage, "reclaimed") for stage in STAGES] == [0, 0, 0]
