@@ -176,7 +176,7 @@ class Settlement:
     async def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> AsyncIterator[Any]:
         """Collect an errback's output; Scrapy passes it through spider middlewares only if there was a response."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        _drop_frames(failure.value.__cause__)
+        _drop_frames(failure.value and failure.value.__cause__)
         page = Page.of(request)
         if page is None or page.settled:
             return
