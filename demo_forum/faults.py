@@ -1,7 +1,7 @@
 """The forum's misbehaviour: what the knobs do to each request."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from demo_forum.dice import Dice
 from demo_forum.knobs import Knobs
@@ -9,17 +9,22 @@ from demo_forum.knobs import Knobs
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a request: answered with `status` (200: what the page says) after `delay_s` seconds."""
+    """What becomes of a request: answered with `status` (200: what the page says) after `delay_s` seconds.
+
+    If it comes to harm, `harm` is its name, and `dice` are for whatever that harm leaves open.
+    """
 
     status: int
     delay_s: float
+    harm: str = ""
+    dice: Dice = field(default_factory=Dice)
 
 
 _UNHARMED = Verdict(200, 0.0)
 
 
 class Faults:
-    """Judges requests by `knobs`. Errors and jitter depend on the seed and the request's number only.
+    """Judges requests by `knobs`. Errors, jitter and harms depend on the seed and the request's number only.
 
     `clock` tells seconds. The rate limit is a token bucket that holds one second's worth (at least one
     request), so an even stream at exactly the limit is never refused.
@@ -39,13 +44,21 @@ class Faults:
     @knobs.setter
     def knobs(self, knobs: Knobs) -> None:
         self._knobs = knobs
-        faulty = (knobs.latency_ms, knobs.jitter_ms, knobs.error_rate, knobs.rate_limit_per_s)
+        self._harms, self._harm_by_path = knobs.harms, knobs.harm_by_path
+        faulty = (
+            knobs.latency_ms,
+            knobs.jitter_ms,
+            knobs.error_rate,
+            knobs.rate_limit_per_s,
+            knobs.harm,
+            knobs.harm_at,
+        )
         self._harmless = not any(faulty)
         self._tokens = max(knobs.rate_limit_per_s or 0.0, 1.0)
         self._filled_s = self._clock()
 
-    def judge(self) -> Verdict:
-        """The verdict on the next request."""
+    def judge(self, path: str) -> Verdict:
+        """The verdict on the next request, which is for `path`."""
         self._requests += 1
         if self._harmless:
             return _UNHARMED
@@ -53,7 +66,11 @@ class Faults:
             return Verdict(429, 0.0)
         dice = Dice(self._seed, "fault", self._requests)
         status = 500 if dice.share() < self._knobs.error_rate else 200
-        return Verdict(status, (self._knobs.latency_ms + self._knobs.jitter_ms * dice.share()) / 1000)
+        delay_s = (self._knobs.latency_ms + self._knobs.jitter_ms * dice.share()) / 1000
+        harm = self._harm_by_path.get(path, "")
+        if not harm and self._harms and dice.share() < self._knobs.harm_rate:
+            harm = dice.pick(self._harms)
+        return Verdict(status, delay_s, harm, dice)
 
     def _within_rate(self) -> bool:
         rate = self._knobs.rate_limit_per_s

@@ -4,7 +4,8 @@ from collections import Counter
 
 
 class Hits:
-    """Requests by interface and by path since the last reset, and how many of them got a 429 or 500.
+    """Requests by interface and by path since the last reset, and how many of them got a 429 or 500,
+    or came to which harm.
 
     Every request counts, whatever the answer was; only while the forum is down nothing does: it is not there.
     """
@@ -13,6 +14,7 @@ class Hits:
         self._paths: Counter[str] = Counter()
         self._interfaces: Counter[str] = Counter()
         self._refused = 0
+        self._harmed: Counter[str] = Counter()
 
     def record(self, interface: str, path: str) -> None:
         """Counts a request of `interface` (``list``, ``post`` or ``comment``)."""
@@ -23,16 +25,21 @@ class Hits:
         """Counts a recorded request as refused."""
         self._refused += 1
 
+    def harm(self, name: str) -> None:
+        """Counts a recorded request as one that came to this harm."""
+        self._harmed[name] += 1
+
     def reset(self) -> None:
         """Back to 0."""
+        self._harmed.clear()
         self._paths.clear()
         self._interfaces.clear()
         self._refused = 0
 
     def report(self, *, with_paths: bool) -> dict[str, object]:
-        """``{"list", "post", "comment", "total", "refused"}`` and, if wanted, ``"paths"``."""
+        """``{"list", "post", "comment", "total", "refused", "harmed"}`` and, if wanted, ``"paths"``."""
         counts: dict[str, object] = {name: self._interfaces[name] for name in ("list", "post", "comment")}
-        counts |= {"total": self._interfaces.total(), "refused": self._refused}
+        counts |= {"total": self._interfaces.total(), "refused": self._refused, "harmed": dict(self._harmed)}
         if with_paths:
             counts["paths"] = dict(self._paths)
         return counts

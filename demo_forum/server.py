@@ -10,11 +10,11 @@ from demo_forum.backstage import Backstage
 from demo_forum.config import ForumConfig
 from demo_forum.faults import Faults
 from demo_forum.forum import Forum
+from demo_forum.harms import HARMS, JSON, Victim
 from demo_forum.hits import Hits
 from demo_forum.knobs import Knobs
 from demo_forum.pages import Page, Pages
 
-_JSON = {"Content-Type": "application/json; charset=utf-8"}
 _REFUSALS = {
     429: b'{"error":"too many requests"}',
     500: b'{"error":"something went wrong"}',
@@ -47,7 +47,7 @@ def create_app(
             if faults.knobs.down:
                 return _hang_up(request)
             hits.record(name, request.path)
-            verdict = faults.judge()
+            verdict = faults.judge(request.path)
             if verdict.delay_s:
                 await asyncio.sleep(verdict.delay_s)
             if verdict.status != 200:
@@ -55,7 +55,10 @@ def create_app(
                 return _refusal(verdict.status, faults.knobs.retry_after_s)
             catch_up()
             page = render(request)
-            return web.Response(status=page.status, body=page.body, headers=_JSON)
+            if verdict.harm:
+                hits.harm(verdict.harm)
+                return await HARMS[verdict.harm](Victim(request, page, faults.knobs, verdict.dice))
+            return web.Response(status=page.status, body=page.body, headers=JSON)
 
         return handle
 
@@ -78,7 +81,7 @@ def create_app(
 
 
 def _refusal(status: int, retry_after_s: int) -> web.Response:
-    headers = _JSON | {"Retry-After": str(retry_after_s)} if status == 429 else _JSON
+    headers = JSON | {"Retry-After": str(retry_after_s)} if status == 429 else JSON
     return web.Response(status=status, body=_REFUSALS[status], headers=headers)
 
 

@@ -19,12 +19,13 @@ def add_settings(parser: ArgumentParser, owner: type) -> None:
     for entry in fields(owner):
         kind = types[entry.name]
         option = "--" + entry.name.replace("_", "-")
-        text = f"{entry.metadata['help']} (default: {'none' if entry.default is None else entry.default})"
+        text = f"{entry.metadata['help']} (default: {'none' if entry.default in (None, '') else entry.default})"
         if kind is bool:
             group.add_argument(option, action=BooleanOptionalAction, default=entry.default, help=text)
         else:
-            number = next(iter(get_args(kind)), kind)
-            group.add_argument(option, type=number, default=entry.default, help=text, metavar="N")
+            kind = next(iter(get_args(kind)), kind)
+            metavar = "TEXT" if kind is str else "N"
+            group.add_argument(option, type=kind, default=entry.default, help=text, metavar=metavar)
 
 
 def from_options(owner: type[T], options: Namespace) -> T:

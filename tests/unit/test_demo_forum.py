@@ -343,6 +343,67 @@ def test_errors_are_near_their_share_and_the_same_every_time() -> None:
     assert rounds[0] == rounds[1]
 
 
+def test_harms_are_near_their_share_and_the_same_every_time() -> None:
+    rounds: list[list[int]] = []
+
+    async def story(visitor: Visitor) -> None:
+        rounds.append([await visitor.status("/BBS/post/100001") for _ in range(1000)])
+        hits = await visitor.json("/hits")
+        assert hits["harmed"] == {"unavailable": rounds[-1].count(503)}
+
+    visit(story, knobs=Knobs(harm="unavailable", harm_rate=0.2))
+    visit(story, knobs=Knobs(harm="unavailable", harm_rate=0.2))
+    assert 160 <= rounds[0].count(503) <= 240
+    assert rounds[0] == rounds[1]
+
+
+@pytest.mark.parametrize(
+    "harm", ["cut", "cut_chunked", "length_too_long", "length_too_short", "not_gzip", "length_of_a_tebibyte"]
+)
+def test_a_body_that_is_not_what_the_headers_say_cannot_be_read(harm: str) -> None:
+    async def story(visitor: Visitor) -> None:
+        with pytest.raises(aiohttp.ClientError):
+            await visitor.status("/BBS/post/100001")
+
+    visit(story, knobs=Knobs(harm_at=f"/BBS/post/100001={harm}"))
+
+
+@pytest.mark.parametrize("harm", ["cut_unmarked", "empty", "html", "not_utf8"])
+def test_a_body_that_is_no_page_can_be_read_and_not_understood(harm: str) -> None:
+    async def story(visitor: Visitor) -> None:
+        async with visitor.client.get("/BBS/post/100001") as answer:
+            assert answer.status == 200
+            with pytest.raises(ValueError):
+                json.loads(await answer.read())
+
+    visit(story, knobs=Knobs(harm_at=f"/BBS/post/100001={harm}"))
+
+
+def test_one_path_comes_to_harm_and_its_neighbours_do_not() -> None:
+    async def story(visitor: Visitor) -> None:
+        # Given a path that always leads away, and one that goes round in circles
+        async with visitor.client.get("/BBS/post/100001", allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "http://10.0.0.1/")
+        async with visitor.client.get("/BBS/post/100002", allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "/BBS/post/100002")
+        # Then the others are as ever, and the harm is counted
+        assert await visitor.status("/BBS/post/100003") == 200
+        assert (await visitor.json("/hits"))["harmed"] == {"away": 1, "loop": 1}
+
+    harm_at = "/BBS/post/100001=away /BBS/post/100002=loop"
+    visit(story, knobs=Knobs(harm_at=harm_at, away="http://10.0.0.1/"))
+
+
+def test_a_bomb_is_small_until_it_is_unpacked() -> None:
+    async def story(visitor: Visitor) -> None:
+        async with visitor.client.get("/BBS/post/100001", auto_decompress=False) as answer:
+            assert len(await answer.read()) < 2_000_000
+        async with visitor.client.get("/BBS/post/100002", auto_decompress=False) as answer:
+            assert len(await answer.read()) < 20_000
+
+    visit(story, knobs=Knobs(harm_at="/BBS/post/100001=bomb /BBS/post/100002=bomb_in_bomb"))
+
+
 def test_a_forum_that_is_down_closes_connections_and_comes_back() -> None:
     async def story(visitor: Visitor) -> None:
         await visitor.turn(down=True)
@@ -377,6 +438,9 @@ def test_latency_delays_the_forum_only() -> None:
         ('{"down": 1}', "down must be bool"),
         ('{"latency_ms": true}', "latency_ms must be float"),
         ('{"speed": 1}', "no such knob: speed"),
+        ('{"harm": "cut,tickle"}', "no such harm: tickle"),
+        ('{"harm_at": "/BBS/post/1=tickle"}', "no such harm: tickle"),
+        ('{"harm_rate": -0.1}', "harm_rate must be from 0 to 1"),
         ("[]", "expected a JSON object"),
         ("{", "unexpected end"),
     ],
@@ -403,7 +467,7 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         for path in ("/BBS/list/1/1", "/BBS/list/1/1", "/BBS/post/100001", "/BBS/comment/1/1", "/healthz"):
             await visitor.status(path)
         # Then what is not found counts, and what is not the forum's does not
-        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "refused": 0}
+        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "refused": 0, "harmed": {}}
         paths = {"/BBS/list/1/1": 2, "/BBS/post/100001": 1, "/BBS/comment/1/1": 1}
         assert await visitor.json("/hits") == counts
         assert await visitor.json("/hits?paths=1") == counts | {"paths": paths}
@@ -411,7 +475,7 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         async with visitor.client.post("/hits/reset") as answer:
             assert answer.status == 200
         # Then
-        assert await visitor.json("/hits?paths=1") == dict.fromkeys(counts, 0) | {"paths": {}}
+        assert await visitor.json("/hits?paths=1") == dict.fromkeys(counts, 0) | {"harmed": {}, "paths": {}}
 
     visit(story)
 

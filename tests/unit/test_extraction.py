@@ -178,6 +178,24 @@ class TestBbs:
         # Then it comes without the character
         assert read(BBS, "detail", body).items[0]["title"] == "ab"
 
+    @pytest.mark.parametrize(
+        ("written", "meant"),
+        [
+            (rb"\ud83d\ude00", "\U0001f600"),
+            (rb"a\ud83d", "a\ufffd"),
+            (rb"\uDE00b", "\ufffdb"),
+            (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+            (rb"\ud83d\n", "\ufffd\n"),
+            (rb"\\ud83d \ud83d", "\\ud83d \ufffd"),
+            (rb"\\\ud83d", "\\\ufffd"),
+        ],
+    )
+    def test_half_a_surrogate_pair_is_no_reason_to_lose_a_post(self, written: bytes, meant: str) -> None:
+        # Given a title that the site cut in the middle of a character
+        body = b'{"post_id": "1", "title": "' + written + b'", "url": "/1"}'
+        # Then it comes as any screen would show it
+        assert read(BBS, "detail", body).items[0]["title"] == meant
+
     def test_items_share_nothing(self) -> None:
         comments = [{"comment_id": 1}, {"comment_id": 2}]
         first, second = read(BBS, "comment", {"post_id": "1", "page": 1, "pages": 1, "comments": comments}).items

@@ -18,6 +18,8 @@ GONE = (404, 410)
 TOLD_TO_WAIT = (429, 503)
 UNTOLD_PAUSE = 3
 """A 429 without Retry-After pauses the site like a third failure: 8 s by default."""
+UNPACKED_TOO_LARGE = "_DecompressionMaxSizeExceeded"
+"""What Scrapy's compression middleware met when it ignores a response: DOWNLOAD_MAXSIZE, reached while unpacking."""
 LONGEST_WAIT_MS = 3_600_000
 """A site's Retry-After is honoured up to one hour."""
 
@@ -73,7 +75,7 @@ class RetryPolicy:
         if isinstance(error, ExtractionError):
             return Retry("unreadable", text, self.backoff_ms(failures))
         if type(error).__name__ == "DownloadCancelledError":  # DOWNLOAD_MAXSIZE; the name is new in Scrapy 2.15
-            return GiveUp("too-large", text)
+            return Retry("too-large", text, self.backoff_ms(failures))
         reason = "unreachable" if _is_download_error(error) else "callback"
         return Retry(reason, text, self.backoff_ms(failures))
 
@@ -83,6 +85,8 @@ class RetryPolicy:
             return Retry("off-host", text, self.backoff_ms(failures))
         if str(error) == "max redirections reached":
             return Retry("redirects", text, self.backoff_ms(failures))
+        if type(error.__cause__).__name__ == UNPACKED_TOO_LARGE:
+            return Retry("too-large", text, self.backoff_ms(failures))
         if str(error) == "Forbidden by robots.txt":
             return GiveUp("robots", text)
         return Settled("ignored")

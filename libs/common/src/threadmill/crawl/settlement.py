@@ -176,6 +176,7 @@ class Settlement:
     async def download_failed(self, failure: Failure, original: Callable[..., Any] | None) -> AsyncIterator[Any]:
         """Collect an errback's output; Scrapy passes it through spider middlewares only if there was a response."""
         request: Request = failure.request  # type: ignore[attr-defined]
+        _drop_frames(failure.value and failure.value.__cause__)
         page = Page.of(request)
         if page is None or page.settled:
             return
@@ -237,6 +238,14 @@ class Settlement:
     def _item_left(self, page: Page) -> None:
         page.outstanding -= 1
         self._finish(page)
+
+
+def _drop_frames(error: BaseException | None) -> None:
+    """Let go of the frames that a cause holds: Scrapy leaves what a bomb unpacked to in one of them, and its errors
+    stand in circles, so that each would keep its 16 MiB until the garbage collector comes round."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def dump_item(item: Any) -> bytes:

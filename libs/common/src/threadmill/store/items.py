@@ -151,7 +151,9 @@ class ItemStreams:
             for entry_id, fields in items:
                 if fields:
                     stage = fields.get(b"s", b"").decode("utf-8", "replace")
-                    entries.append(ItemEntry(self._lanes[key], entry_id, stage, fields.get(b"i", b"")))
+                    # Without items it is nothing we wrote; it will be parked, with all it has.
+                    body = fields[b"i"] if b"i" in fields else b" ".join(map(b"=".join, fields.items()))
+                    entries.append(ItemEntry(self._lanes[key], entry_id, stage, body))
                 else:
                     gone.append((key, entry_id))
         return entries, gone

@@ -11,6 +11,10 @@ from jmespath.exceptions import JMESPathError
 from threadmill.crawl.extraction.converters import plain_text
 from threadmill.crawl.extraction.reader import Node, Read
 
+_SURROGATES = re.compile(
+    rb"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+"""What is to be left (an escaped backslash, a whole pair), or half a pair (group 1)."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -21,7 +25,7 @@ class JsonReader:
         try:
             if encoding and encoding.lower() not in ("utf-8", "utf8", "ascii", "us-ascii"):
                 return _without_nul(orjson.loads(body.decode(encoding)))
-            root = orjson.loads(body)
+            root = _loads(body)
         except (orjson.JSONDecodeError, UnicodeDecodeError, LookupError) as error:
             raise ValueError(f"is not JSON: {error}") from None
         # No store can hold U+0000 in text. It hardly ever occurs, and to look for its escape costs little.
@@ -80,6 +84,16 @@ class JsonReader:
                 raise ValueError(f"{expression!r} cannot be applied: {error}") from None
 
         return search
+
+
+def _loads(body: bytes) -> Any:
+    """Half a surrogate pair, as sites leave it that cut texts short, becomes U+FFFD, as on any screen."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "surrogate" not in error.msg:
+            raise
+        return orjson.loads(_SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body))
 
 
 def _without_nul(value: Any) -> Any:
