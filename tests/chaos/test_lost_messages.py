@@ -125,7 +125,7 @@ def failed(rig: Pipeline, proxy: Proxy, part: str, job: str) -> None:
 
 def waited_for(rig: Pipeline, proxy: Proxy, part: str, job: str) -> None:
     """Pages that take longer than workers are silent, and than they are left when told to stop."""
-    wait_for(lambda: rig.job(job).finished, what="the site to be free")
+    wait_for(lambda: rig.job(job).finished, SOON_S, what="the site to be free")
     rig.turn(latency_ms=20_000)
     again(rig, job, 10)
     with lost(rig, proxy, part, "renew", "report", "reclaim"):
