@@ -91,6 +91,7 @@ def test_a_stage_killed_at_every_step(tmp_path: Path, stage: str) -> None:
         # Then nothing is lost or doubled, and there is no point of the service that is not listed
         for job in jobs:
             rig.wait_until_done(job)
+        for job in jobs:
             assert_whole(rig, job, dead=["malformed", "unreadable-request"])
         assert rig.check().ok, rig.check()
         assert unlisted(points, service, OF_STAGE) == set()
@@ -110,6 +111,7 @@ def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
         # Then nothing is lost or doubled, and there is no point of the service that is not listed
         for job in jobs:
             rig.wait_until_done(job)
+        for job in jobs:
             assert_whole(rig, job)
         assert unlisted(points, "item_writer", OF_WRITER) == set()
 
