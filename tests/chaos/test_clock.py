@@ -22,7 +22,7 @@ HOUR_S = 3600
 FORUM = ["--forums", "2", "--pages-per-forum", "2", "--posts-per-page", "10", "--mean-comments", "4"]
 FORUM += ["--latency-ms", "100", "--error-rate", "0.2"]
 """Errors make workers wait, and say so in their logs."""
-SETTINGS = {"concurrency": 4, "retry_base_ms": 200, "retry_max_ms": 400}
+SETTINGS = {"lease_ttl_ms": 10_000, "concurrency": 4, "retry_base_ms": 200, "retry_max_ms": 400}
 
 
 @pytest.mark.chaos

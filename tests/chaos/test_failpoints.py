@@ -46,6 +46,7 @@ LEAVING = around("release", "leave") | before("CLIENT UNBLOCK")
 OF_STAGE = STARTING | WORKING | AMID | HOLDING | LEAVING
 OF_WRITER = before("INFO", "SCRIPT LOAD") | around("XGROUP CREATE", "leave_items", "claim_items", "XREADGROUP")
 OF_WRITER |= around("settle", "open.begin", "open.commit", "write.begin", "write.commit")
+BEGIN, SETTLE = "item_writer:before:write.begin", "item_writer:before:settle"
 FORUMS = [str(number) for number in range(1, 7)]
 SMALL = ["--forums", "6", "--pages-per-forum", "2", "--posts-per-page", "5", "--mean-comments", "4"]
 SETTINGS = {"lease_ttl_ms": 600, "max_deliveries": 1000, "max_failures": 1000, "retry_base_ms": 50, "retry_max_ms": 200}
@@ -58,9 +59,8 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kills_around_a_commit_and_between_the_rows_commit_and_the_ack(tmp_path: Path) -> None:
     # Given a forum that is worked off slowly, and points around both commits: a page's in Redis, rows' in the database
-    with pipeline(
-        tmp_path, forum=[*SMALL[2:], "--forums", "2", "--latency-ms", "100"], concurrency=4, **SETTINGS
-    ) as rig:
+    forum = [*SMALL, "--forums", "2", "--latency-ms", "100"]
+    with pipeline(tmp_path, forum=forum, concurrency=4, **SETTINGS) as rig:
         points = Failpoints(tmp_path / "points")
         points.arm(named("detail_collector", [*around("commit"), "amid:commit"]))
         points.arm(named("item_writer", around("write.commit")))
@@ -91,6 +91,7 @@ def test_a_stage_killed_at_every_step(tmp_path: Path, stage: str) -> None:
         # Then nothing is lost or doubled, and there is no point of the service that is not listed
         for job in jobs:
             rig.wait_until_done(job)
+        for job in jobs:
             assert_whole(rig, job, dead=["malformed", "unreadable-request"])
         assert rig.check().ok, rig.check()
         assert unlisted(points, service, OF_STAGE) == set()
@@ -110,6 +111,7 @@ def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
         # Then nothing is lost or doubled, and there is no point of the service that is not listed
         for job in jobs:
             rig.wait_until_done(job)
+        for job in jobs:
             assert_whole(rig, job)
         assert unlisted(points, "item_writer", OF_WRITER) == set()
 
@@ -117,19 +119,19 @@ def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
 @pytest.mark.chaos
 def test_old_rows_written_after_newer_ones_change_nothing(tmp_path: Path) -> None:
     # Given a writer that is stopped before its transaction, the first versions of a growing forum's posts in hand
-    growing = ["--new-comments-per-minute", "600", "--growth-seconds", "8"]
-    with pipeline(tmp_path, forum=[*SMALL[2:], "--forums", "2", *growing], **SETTINGS) as rig:
-        grown_at = time.monotonic() + 8
+    growing = ["--new-comments-per-minute", "300", "--growth-seconds", "12"]
+    with pipeline(tmp_path, forum=[*SMALL, "--forums", "2", *growing], **SETTINGS) as rig:
+        grown_at = time.monotonic() + 12
         points = Failpoints(tmp_path / "points")
         rig.fleet.environment |= points.environment
         rig.start(writer=False)
         first = rig.submit("list", ["1", "2"]).job
         wait_for(lambda: rig.job(first).finished, what="the first versions to be collected")
         old = collected_counts(rig)
-        points.arm(["item_writer:before:write.begin"], signal.SIGSTOP)
+        points.arm([BEGIN], signal.SIGSTOP)
         rig.fleet.scale("item_writer", 1)
         (late,) = rig.fleet.pids("item_writer")
-        wait_for(lambda: is_stopped(late), what="the writer to stop before its transaction")
+        wait_for(lambda: points.fired(BEGIN) and is_stopped(late), what="the writer to stop before its transaction")
         # When the posts have changed and are collected again, and another writer stores both versions
         wait_for(lambda: time.monotonic() > grown_at, what="the forum to have grown")
         job = rig.submit("list", ["1", "2"]).job
@@ -138,9 +140,9 @@ def test_old_rows_written_after_newer_ones_change_nothing(tmp_path: Path) -> Non
         new = rows(rig)
         assert any(new[post] != count for post, count in old.items()), "no post has grown"
         # And the first goes on, and writes what it had
-        points.arm(["item_writer:before:settle"], signal.SIGSTOP)
+        points.arm([SETTLE], signal.SIGSTOP)
         os.kill(late, signal.SIGCONT)
-        wait_for(lambda: is_stopped(late), what="the late writer to have written")
+        wait_for(lambda: points.fired(SETTLE) and is_stopped(late), what="the late writer to have written")
         # Then every row is still the newer one, and nothing is doubled, nor when it has settled
         assert rows(rig) == new
         os.kill(late, signal.SIGCONT)
