@@ -21,7 +21,9 @@ ANY = ""
 _ITEM_VERBS = ("settle", "claim_items", "leave_items")
 SCRIPTS = [*StageStore(Lane("any", 0, ""), DETAIL)._scripts.values(), *map(compose, _ITEM_VERBS)]
 _NAMES = {script.sha: script.name for script in SCRIPTS}
-_COMMAND = re.compile(rb"(?:EVALSHA\r\n\$40\r\n([0-9a-f]{40})|\*\d+\r\n\$\d+\r\n((?!EVALSHA)[A-Z]{4,}))")
+_COMMAND = re.compile(
+    rb"EVALSHA\r\n\$40\r\n([0-9a-f]{40})|(?:\*\d+\r\n\$\d+|\$5(?=\r\nBLOCK))\r\n((?!EVALSHA)[A-Z]{4,})"
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Fault:
 
 
 def verbs_of(message: bytes) -> list[str]:
-    """The verbs a message carries, told by their scripts' digests, and its plain commands."""
+    """The verbs a message carries, told by their scripts' digests, its plain commands, and `BLOCK` if it may wait."""
     found = set(_COMMAND.findall(message))
     return [_NAMES.get(sha.decode(), "script") if sha else command.decode() for sha, command in found]
 

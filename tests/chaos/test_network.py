@@ -50,12 +50,13 @@ def test_forty_requests_and_replies_are_lost_during_a_crawl(tmp_path: Path, seed
 @pytest.mark.chaos
 def test_connections_are_reset_three_times_a_second(tmp_path: Path) -> None:
     # Given a crawl
-    with behind_proxy(tmp_path, [*SMALL, *SLOW], lease_ttl_ms=2000) as (rig, proxy):
-        job = start(rig, forums=3)
+    with behind_proxy(tmp_path, ["--forums", "5", *SLOW], lease_ttl_ms=2000) as (rig, proxy):
+        job = start(rig, forums=5)
         # When every connection is reset every 300 ms, for six seconds
         for _ in range(20):
             proxy.reset()
             time.sleep(0.3)  # the time between two
+        assert not rig.job(job).finished
         # Then everything is done once
         drained(rig, job)
 
