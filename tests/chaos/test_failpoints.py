@@ -119,14 +119,14 @@ def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
 @pytest.mark.chaos
 def test_old_rows_written_after_newer_ones_change_nothing(tmp_path: Path) -> None:
     # Given a writer that is stopped before its transaction, the first versions of a growing forum's posts in hand
-    growing = ["--new-comments-per-minute", "300", "--growth-seconds", "12"]
+    growing = ["--new-comments-per-minute", "300", "--growth-seconds", "16"]
     with pipeline(tmp_path, forum=[*SMALL, "--forums", "2", *growing], **SETTINGS) as rig:
-        grown_at = time.monotonic() + 12
+        grown_at = time.monotonic() + 16
         points = Failpoints(tmp_path / "points")
         rig.fleet.environment |= points.environment
-        rig.start(writer=False)
+        rig.start("list", "detail", writer=False)
         first = rig.submit("list", ["1", "2"]).job
-        wait_for(lambda: rig.job(first).finished, what="the first versions to be collected")
+        wait_for(lambda: rig.books("detail")["done"] == 20, what="the first versions to be collected")
         old = collected_counts(rig)
         points.arm([BEGIN], signal.SIGSTOP)
         rig.fleet.scale("item_writer", 1)
@@ -135,7 +135,9 @@ def test_old_rows_written_after_newer_ones_change_nothing(tmp_path: Path) -> Non
         # When the posts have changed and are collected again, and another writer stores both versions
         wait_for(lambda: time.monotonic() > grown_at, what="the forum to have grown")
         job = rig.submit("list", ["1", "2"]).job
+        rig.scale("comment", 1)
         rig.fleet.scale("item_writer", 2)
+        rig.wait_until_done(first)
         rig.wait_until_done(job)
         new = rows(rig)
         assert any(new[post] != count for post, count in old.items()), "no post has grown"
