@@ -25,6 +25,7 @@ FORUM += ["--latency-ms", "100", "--error-rate", "0.2"]
 SETTINGS = {"lease_ttl_ms": 10_000, "concurrency": 4, "retry_base_ms": 200, "retry_max_ms": 400}
 
 
+@pytest.mark.scenario(20)
 @pytest.mark.chaos
 def test_workers_whose_clocks_are_an_hour_fast_or_slow(tmp_path: Path) -> None:
     # Given one worker of each stage an hour fast, one an hour slow, and a fast item writer
@@ -48,6 +49,7 @@ def test_workers_whose_clocks_are_an_hour_fast_or_slow(tmp_path: Path) -> None:
         assert errors_s(rig, "item_writer-1")[-1] == pytest.approx(HOUR_S, abs=60)
 
 
+@pytest.mark.scenario(20)
 @pytest.mark.chaos
 def test_clocks_that_jump_to_and_fro_during_the_crawl(tmp_path: Path) -> None:
     # Given services whose clock is what a file says

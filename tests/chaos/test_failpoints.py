@@ -57,6 +57,7 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "RESTART_S", (0.02, 0.02))
 
 
+@pytest.mark.scenario(2)
 def test_kills_around_a_commit_and_between_the_rows_commit_and_the_ack(tmp_path: Path) -> None:
     # Given a forum that is worked off slowly, and points around both commits: a page's in Redis, rows' in the database
     forum = [*SMALL, "--forums", "2", "--latency-ms", "100"]
@@ -75,6 +76,7 @@ def test_kills_around_a_commit_and_between_the_rows_commit_and_the_ack(tmp_path:
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(1)
 @pytest.mark.chaos
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_killed_at_every_step(tmp_path: Path, stage: str) -> None:
@@ -97,6 +99,7 @@ def test_a_stage_killed_at_every_step(tmp_path: Path, stage: str) -> None:
         assert unlisted(points, service, OF_STAGE) == set()
 
 
+@pytest.mark.scenario(2)
 @pytest.mark.chaos
 def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
     # Given two writers, and every point of theirs armed
@@ -116,6 +119,7 @@ def test_the_item_writer_killed_at_every_step(tmp_path: Path) -> None:
         assert unlisted(points, "item_writer", OF_WRITER) == set()
 
 
+@pytest.mark.scenario(22)
 @pytest.mark.chaos
 def test_old_rows_written_after_newer_ones_change_nothing(tmp_path: Path) -> None:
     # Given a writer that is stopped before its transaction, the first versions of a growing forum's posts in hand

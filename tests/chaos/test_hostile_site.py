@@ -16,7 +16,7 @@ import pytest
 
 from chaos.oracle import assert_whole
 from end_to_end.pipeline import Pipeline, pipeline
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from waiting import wait_for
 
 SIZE = ["--forums", "2", "--pages-per-forum", "2", "--posts-per-page", "10", "--mean-comments", "4"]
@@ -33,6 +33,7 @@ ALLOWED_MB = 400
 """More than a worker has at rest: 16 downloads at a time, none of which may pass 16 MiB, and what copies them."""
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 def test_a_site_that_is_wrong_at_every_third_answer_gives_all_it_has(tmp_path: Path, seed: int, harm: str) -> None:
@@ -48,6 +49,7 @@ def test_a_site_that_is_wrong_at_every_third_answer_gives_all_it_has(tmp_path: P
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 def test_nothing_is_fetched_off_the_sources_hosts(tmp_path: Path, seed: int) -> None:
     # Given other listeners on this machine, and a forum that redirects every third request to them, to the cloud's
@@ -71,6 +73,7 @@ def test_nothing_is_fetched_off_the_sources_hosts(tmp_path: Path, seed: int) -> 
         wait_for(lambda: other.connections == 1, what="the listener to count")
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 @pytest.mark.parametrize("harm", ["endless", "bomb", "bomb_in_bomb"])
 def test_bombs_and_endless_bodies_do_not_fill_the_memory(tmp_path: Path, harm: str) -> None:
@@ -92,6 +95,7 @@ def test_bombs_and_endless_bodies_do_not_fill_the_memory(tmp_path: Path, harm: s
         assert rig.job(job).done["detail"] == 40
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 def test_what_never_ends_is_parked_and_its_neighbours_are_done(tmp_path: Path) -> None:
     # Given forty posts, seven of which are poison for ever, each in its way
@@ -121,6 +125,7 @@ def test_what_never_ends_is_parked_and_its_neighbours_are_done(tmp_path: Path) -
         assert_whole(rig, job, dead=[f'"{post}"' for post in posts])
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 def test_a_body_that_drips_for_ever_is_cut_off(tmp_path: Path) -> None:
     # Given a worker with two hands, and two posts that come a byte a second, without end

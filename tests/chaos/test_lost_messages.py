@@ -36,6 +36,7 @@ SOON_S = 25
 """Less than a lease: what a live worker holds and does not work on would take longer."""
 
 
+@pytest.mark.scenario(14)
 @pytest.mark.chaos
 @pytest.mark.parametrize("part", PARTS)
 def test_every_verb_is_lost_once(tmp_path: Path, part: str) -> None:
@@ -59,6 +60,7 @@ def test_every_verb_is_lost_once(tmp_path: Path, part: str) -> None:
         drained(rig, job, SOON_S)
 
 
+@pytest.mark.scenario(14)
 @pytest.mark.chaos
 def test_the_other_partitions_are_told_to_leave_the_site_alone_once(tmp_path: Path) -> None:
     # Given a site of two partitions, that will not be asked more than ten times a second
@@ -75,6 +77,7 @@ def test_the_other_partitions_are_told_to_leave_the_site_alone_once(tmp_path: Pa
         drained(rig, job, SOON_S)
 
 
+@pytest.mark.scenario(14)
 @pytest.mark.chaos
 def test_a_read_that_comes_late_takes_no_task_away(tmp_path: Path) -> None:
     # Given an idle collector that waits for tasks, and a copy of its reading that comes when all had given it up

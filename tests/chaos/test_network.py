@@ -14,6 +14,7 @@ from threadmill.model.stages import STAGES
 from waiting import wait_for
 
 
+@pytest.mark.scenario(15)
 def test_a_bad_network_for_some_seconds(tmp_path: Path, seed: int) -> None:
     # Given a crawl with leases of a second, its bytes a little late
     dice = random.Random(seed)
@@ -32,6 +33,7 @@ def test_a_bad_network_for_some_seconds(tmp_path: Path, seed: int) -> None:
         drained(rig, job, 60)
 
 
+@pytest.mark.scenario(14)
 @pytest.mark.chaos
 def test_forty_requests_and_replies_are_lost_during_a_crawl(tmp_path: Path, seed: int) -> None:
     # Given a crawl slow enough to last
@@ -47,6 +49,7 @@ def test_forty_requests_and_replies_are_lost_during_a_crawl(tmp_path: Path, seed
         assert twice < 2 * CONCURRENCY * len(STAGES)
 
 
+@pytest.mark.scenario(15)
 @pytest.mark.chaos
 def test_connections_are_reset_three_times_a_second(tmp_path: Path) -> None:
     # Given a crawl
@@ -61,6 +64,7 @@ def test_connections_are_reset_three_times_a_second(tmp_path: Path) -> None:
         drained(rig, job)
 
 
+@pytest.mark.scenario(15)
 @pytest.mark.chaos
 def test_bytes_come_in_small_pieces(tmp_path: Path, seed: int) -> None:
     # Given a proxy that passes on 1 to 7 bytes at a time, and resets in the middle of replies

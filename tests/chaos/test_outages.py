@@ -17,6 +17,7 @@ REPLICAS = 2
 Record = Callable[[str, object], None]
 
 
+@pytest.mark.scenario(12)
 @pytest.mark.chaos
 @pytest.mark.parametrize(("how", "ttl_ms"), [("refuse", 1000), ("blackhole", 2000)])
 def test_redis_out_of_reach_for_longer_than_every_lease(
@@ -39,6 +40,7 @@ def test_redis_out_of_reach_for_longer_than_every_lease(
         assert twice < 2 * CONCURRENCY * REPLICAS * len(STAGES)
 
 
+@pytest.mark.scenario(12)
 @pytest.mark.chaos
 @pytest.mark.parametrize("how", ["refuse", "blackhole"])
 def test_nobody_exits_during_an_outage_of_a_minute(tmp_path: Path, how: str, record_property: Record) -> None:
@@ -57,6 +59,7 @@ def test_nobody_exits_during_an_outage_of_a_minute(tmp_path: Path, how: str, rec
         record_property("downloaded_twice", drained(rig, job))
 
 
+@pytest.mark.scenario(12)
 @pytest.mark.chaos
 def test_event_loop_is_on_time_while_redis_is_late(tmp_path: Path, record_property: Record) -> None:
     # Given a detail collector that measures its event loop, at work

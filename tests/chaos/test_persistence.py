@@ -46,6 +46,7 @@ def redis_with(monkeypatch: pytest.MonkeyPatch) -> Servers:
     return choose
 
 
+@pytest.mark.scenario(9)
 @pytest.mark.parametrize("fsync", ["always", "everysec"])
 def test_redis_killed_every_few_seconds_loses_nothing(
     tmp_path: Path, redis_with: Servers, seed: int, fsync: str
@@ -75,6 +76,7 @@ def test_redis_killed_every_few_seconds_loses_nothing(
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(10)
 def test_a_power_cut_loses_what_was_just_submitted_and_submitting_it_again_repairs_that(
     tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_power_cut_loses_what_was_just_submitted_and_submitting_it_again_repai
         assert_whole(rig, again.job)
 
 
+@pytest.mark.scenario(10)
 def test_power_that_goes_again_and_again_loses_nothing_else(tmp_path: Path, seed: int) -> None:
     # Given a crawl
     dice = random.Random(seed)
@@ -143,6 +146,7 @@ def test_power_that_goes_again_and_again_loses_nothing_else(tmp_path: Path, seed
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(11)
 def test_a_file_cut_in_a_transaction_holds_whole_commits_only(tmp_path: Path, seed: int) -> None:
     # Given a crawl
     dice = random.Random(seed)
@@ -171,6 +175,7 @@ def test_a_file_cut_in_a_transaction_holds_whole_commits_only(tmp_path: Path, se
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(11)
 def test_a_file_cut_at_any_byte_holds_books_that_balance(tmp_path: Path, seed: int) -> None:
     # Given the file of a whole crawl
     dice = random.Random(seed)
@@ -193,6 +198,7 @@ def test_a_file_cut_at_any_byte_holds_books_that_balance(tmp_path: Path, seed: i
                 client.close()
 
 
+@pytest.mark.scenario(18)
 @pytest.mark.parametrize("fsync", ["everysec", "always"])
 def test_a_full_disk_stops_everything_until_there_is_room(tmp_path: Path, redis_with: Servers, fsync: str) -> None:
     # Given a crawl, whose Redis has a small disk

@@ -16,7 +16,7 @@ from redis.typing import EncodableT, FieldT
 from chaos.oracle import assert_whole
 from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.stages import STAGES
-from threadmill.store.status import dead_letters
+from threadmill.store.letters import dead_letters
 from waiting import wait_for
 
 SIZE = ["--forums", "2", "--pages-per-forum", "2", "--posts-per-page", "10", "--mean-comments", "4"]
@@ -92,6 +92,7 @@ BAD_ENTRIES |= {b"s=detail": {"s": b"detail"}, b"nonsense=fields": {"nonsense": 
 """Entries of the item stream that are no arrays of items, by the bytes that are to be kept of each."""
 
 
+@pytest.mark.scenario(23)
 @pytest.mark.chaos
 def test_poisoned_tasks_and_items_are_parked_while_a_crawl_goes_on(tmp_path: Path) -> None:
     # Given a crawl under way
@@ -120,6 +121,7 @@ def test_poisoned_tasks_and_items_are_parked_while_a_crawl_goes_on(tmp_path: Pat
         assert_whole(rig, job, dead=set(TASKS.values()))
 
 
+@pytest.mark.scenario(23)
 @pytest.mark.chaos
 def test_posts_that_are_hard_to_keep_are_kept_or_parked(tmp_path: Path) -> None:
     # Given a forum with a post that has U+0000 in it, one with half a surrogate pair, one of 5 MB, one that is no UTF-8

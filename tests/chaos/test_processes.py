@@ -43,6 +43,7 @@ sys.exit(run_service("harmed_collector", lambda config: run_stage(config, Harmed
 """
 
 
+@pytest.mark.scenario(3)
 @pytest.mark.chaos
 def test_a_task_that_kills_its_worker_every_time_is_parked_and_its_neighbours_are_done(tmp_path: Path) -> None:
     # Given a detail collector that one of ten posts kills, whenever it is parsed
@@ -59,6 +60,7 @@ def test_a_task_that_kills_its_worker_every_time_is_parked_and_its_neighbours_ar
         assert_whole(rig, job, dead=[f'"k":"{key}"'])
 
 
+@pytest.mark.scenario(4)
 @pytest.mark.chaos
 def test_workers_that_died_leave_no_records(tmp_path: Path) -> None:
     # Given a crawl at work, each stage of two workers
@@ -88,6 +90,7 @@ def test_workers_that_died_leave_no_records(tmp_path: Path) -> None:
         assert len(living) == 6
 
 
+@pytest.mark.scenario(5)
 def test_a_worker_stopped_past_its_leases_is_fenced(tmp_path: Path) -> None:
     # Given a detail collector that downloaded ten pages, and parses one for as long as it takes to stop it
     with pipeline(tmp_path, forum=[*SMALL, "--latency-ms", "200"], lease_ttl_ms=LEASE_MS) as rig:
@@ -108,6 +111,7 @@ def test_a_worker_stopped_past_its_leases_is_fenced(tmp_path: Path) -> None:
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(6)
 def test_pages_of_a_worker_told_to_stop_are_given_back_and_no_death_is_counted(tmp_path: Path) -> None:
     # Given a detail collector that has little time to finish and slow downloads under way
     with pipeline(tmp_path, forum=SMALL, grace_ms=200) as rig:
@@ -135,6 +139,7 @@ def test_pages_of_a_worker_told_to_stop_are_given_back_and_no_death_is_counted(t
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(7)
 @pytest.mark.chaos
 def test_a_page_ten_times_longer_than_the_lease_is_downloaded_once(tmp_path: Path) -> None:
     # Given a forum that takes ten lease times for a post, and two workers who would take an expired lease
@@ -154,6 +159,7 @@ def test_a_page_ten_times_longer_than_the_lease_is_downloaded_once(tmp_path: Pat
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(8)
 def test_a_parser_that_blocks_the_event_loop_for_longer_than_the_lease_loses_nothing(tmp_path: Path) -> None:
     # Given a detail collector whose parser sleeps for five lease times on one post, and a sound one beside it
     with pipeline(tmp_path, forum=SMALL, lease_ttl_ms=LEASE_MS) as rig:

@@ -30,6 +30,7 @@ FORUMS = ["1", "2", "3", "4"]
 SLOW = ["--latency-ms", "300"]
 
 
+@pytest.mark.scenario(13)
 @pytest.mark.chaos
 def test_workers_wait_for_a_redis_that_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a Redis that needs some seconds to load what it holds, and a crawl
@@ -57,6 +58,7 @@ def test_workers_wait_for_a_redis_that_loads(tmp_path: Path, monkeypatch: pytest
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(16)
 def test_groups_and_empty_streams_that_go_come_back(tmp_path: Path) -> None:
     # Given a crawl
     with pipeline(tmp_path, forum=[*POSTS, "--latency-ms", "100"]) as rig:
@@ -79,6 +81,7 @@ def test_groups_and_empty_streams_that_go_come_back(tmp_path: Path) -> None:
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(16)
 def test_a_flushed_redis_is_worked_with_as_a_new_one(tmp_path: Path) -> None:
     # Given a crawl under way
     with pipeline(tmp_path, forum=[*POSTS, *SLOW]) as rig:
@@ -104,6 +107,7 @@ def test_a_flushed_redis_is_worked_with_as_a_new_one(tmp_path: Path) -> None:
         assert_whole(rig, again)
 
 
+@pytest.mark.scenario(17)
 @pytest.mark.chaos
 def test_a_full_redis_stops_producers_only_and_drains_without_them(tmp_path: Path) -> None:
     # Given a crawl under way, its boards not at their ends
@@ -134,6 +138,7 @@ def test_a_full_redis_stops_producers_only_and_drains_without_them(tmp_path: Pat
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(19)
 def test_scripts_that_are_forgotten_all_the_time(tmp_path: Path) -> None:
     # Given a crawl
     with pipeline(tmp_path, forum=[*POSTS, "--latency-ms", "100"]) as rig:

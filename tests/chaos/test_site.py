@@ -23,6 +23,7 @@ HUNDRED = ["--forums", "5", "--pages-per-forum", "1", "--posts-per-page", "20", 
 FORUMS = ["1", "2", "3", "4", "5"]
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 @pytest.mark.parametrize("seconds", [5, 60])
 def test_no_post_is_given_up_while_the_site_is_down(tmp_path: Path, seconds: float) -> None:
@@ -43,6 +44,7 @@ def test_no_post_is_given_up_while_the_site_is_down(tmp_path: Path, seconds: flo
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 def test_a_site_that_answers_500_to_every_third_request_gives_all_it_has(tmp_path: Path) -> None:
     # Given a forum that fails at 30 % of the requests, by its seed
@@ -55,6 +57,7 @@ def test_a_site_that_answers_500_to_every_third_request_gives_all_it_has(tmp_pat
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(24)
 @pytest.mark.chaos
 def test_a_site_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
     # Given a forum that takes 40 requests per second and asks whoever comes faster to wait, and a collector that
@@ -69,6 +72,7 @@ def test_a_site_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(21)
 @pytest.mark.chaos
 def test_a_locked_database_is_waited_for(tmp_path: Path) -> None:
     # Given a crawl, and some rows stored
@@ -90,6 +94,7 @@ def test_a_locked_database_is_waited_for(tmp_path: Path) -> None:
         assert_whole(rig, job)
 
 
+@pytest.mark.scenario(21)
 @pytest.mark.chaos
 def test_an_item_writer_killed_before_during_and_after_its_transaction_stores_every_row_once(tmp_path: Path) -> None:
     # Given a crawl whose rows are being stored
