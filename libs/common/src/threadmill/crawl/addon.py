@@ -42,6 +42,12 @@ LEAN: dict[str, Any] = {
     "DOWNLOAD_MAXSIZE": 16 * 1024 * 1024,
     "DOWNLOAD_WARNSIZE": 0,
     "DOWNLOAD_TIMEOUT": 30,
+    # Scrapy's own, without the encodings of which nothing tells whether a body was cut short.
+    "DEFAULT_REQUEST_HEADERS": {
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Language": "en",
+        "Accept-Encoding": "gzip, deflate",
+    },
     "LOG_FORMATTER": "threadmill.crawl.addon.QuietLogFormatter",
 }
 """Defaults of a stage, below the project's own settings. Figures: docs/decisions/0003-lean-scrapy.md."""
@@ -104,6 +110,7 @@ class Threadmill:
             self._refuse_foreign(settings, name, components.get(name))
         settings["SPIDER_MIDDLEWARES"]["threadmill.crawl.settlement.Settlement"] = 10
         settings["DOWNLOADER_MIDDLEWARES"]["threadmill.crawl.hosts.HostGuard"] = 10
+        settings["DOWNLOADER_MIDDLEWARES"]["threadmill.crawl.whole.WholeBodies"] = 595
 
     def _refuse_foreign(self, settings: BaseSettings, name: str, ours: str | None) -> None:
         """A project that names another component would quietly crawl without a single guarantee."""
