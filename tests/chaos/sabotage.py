@@ -31,6 +31,9 @@ class Edit(NamedTuple):
 _SETTLED = 'redis.call("XACK", items, group, ARGV[i]) == 1'
 _SUBTASK = 'seen_task.add(target_seen, "", id, version)'
 _CHILD = 'id == "" or seen_request.add(seen_root, run, id, "")'
+_JOB = 'fields[stage .. ":" .. field] = (fields[stage .. ":" .. field] or 0) + by'
+_DELAYED = 'redis.call("ZADD", delayed, now + tonumber(wait), string.sub(member, 1, 8) .. record)'
+_DONE = 'count(stats, "done", 1) count_job(job, stage, "done", 1)'
 _STORE = "refused = self._until_done(lambda: self._store.write(batch.items)) if batch.items else []"
 _HELD = 'redis.call("HGET", leased, lease)'
 _NOBODY = 'string.rep("\\0", 8) .. compose("", "", "0", "0", "0", "")'
@@ -52,12 +55,10 @@ BREAKAGES: dict[str, tuple[Edit, ...]] = {
     "every subtask is new": (Edit("commit.lua", _SUBTASK, 'true, ""'),),
     "every follow-up is new": (Edit("commit.lua", _CHILD, "true"),),
     "commit forgets the items": (Edit("commit.lua", "if collected > 0 then", "if false then"),),
-    "commit does not move the job's books": (Edit("commit.lua", 'count_job(job, stage, "accepted", queued)', ""),),
-    "commit does not move the stage's books": (Edit("commit.lua", 'count(stats, "accepted", queued)', ""),),
+    "the job's books do not move": (Edit("lib/work.lua", _JOB, f'if field ~= "done" then {_JOB} end'),),
+    "the stage's books do not move": (Edit("commit.lua", 'count(stats, "accepted", queued)', ""),),
     "expired leases stay": (Edit("reclaim.lua", '"-inf", now, "LIMIT"', '"-inf", 0, "LIMIT"'),),
-    "a delayed page is dropped": (
-        Edit("delay.lua", 'redis.call("ZADD", delayed, now + tonumber(wait), string.sub(member, 1, 8) .. record)', ""),
-    ),
+    "a delayed page is dropped": (Edit("delay.lua", _DELAYED, _DONE),),
     "items are settled before they are stored": (
         Edit(
             "item_writer.writer:Writer._write",

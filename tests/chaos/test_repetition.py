@@ -17,11 +17,15 @@ from threadmill.crawl.service import run_stage
 from threadmill.ops.service import run_service
 
 class Circling(ListScanner):
+    pages = 0
+
     def collect(self, page):
         yield from super().collect(page)
         yield from page.subtasks()
-        for number in (1, 2, 3):
-            yield self.request(page.reference.following(number, {}))
+        self.pages += 1
+        if self.pages < 50:  # so that a crawl that follows them all ends, and can be counted
+            for number in (1, 2, 3):
+                yield self.request(page.reference.following(number, {}))
 
 sys.exit(run_service("circling_scanner", lambda config: run_stage(config, Circling, settings)))
 """

@@ -121,6 +121,7 @@ class TestAStore:
         # When older data comes late: of an earlier millisecond, of the same one, and the row's own again
         store.write(read(entry(post(title="earlier"), at_ms=T0 - 1, seq=9)))
         store.write(read(entry(post(title="same ms, earlier"), at_ms=T0, seq=0)))
+        assert rows(url) == [("1", "now")]
         store.write(read(entry(post(title="now"), at_ms=T0, seq=1)))
         # Then the row is unmoved; and newer data, were it of the same millisecond, replaces it
         assert rows(url) == [("1", "now")]
