@@ -52,7 +52,9 @@ class AppendOnlyFile:
 
     def _watch(self) -> None:
         while not self._done.wait(EVERY_S):
-            self._grew.append((time.monotonic(), self.size))
+            if (size := self.size) < self._grew[-1][1]:  # Redis wrote it anew: what was before is another file's
+                self._grew = [(0.0, size)]
+            self._grew.append((time.monotonic(), size))
 
     def __enter__(self) -> AppendOnlyFile:
         self._thread.start()

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import threadmill.ops.embedded
 from threadmill.ops.aof import growing_file
 from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.store.connection import Client, connect, wait_until_ready
+from threadmill.store.restart import mend_file
+from waiting import wait_for
 
 MOVE = "redis.call('RPUSH', 'queue', ARGV[1]); redis.call('INCR', 'accepted')"
 
@@ -28,6 +31,30 @@ def test_half_a_transaction_comes_back_at_no_restart(tmp_path: Path, ending: byt
     client.eval(MOVE, 0, "later")
     redis.stop()
     # Then nothing of it is there
+    assert held(started(redis, client)) == ([b"kept", b"later"], b"2")
+    redis.stop()
+
+
+def test_a_redis_that_is_not_ours_is_told_to_write_its_file_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a Redis that starts with half a transaction in its file, as any other than ours may
+    monkeypatch.setattr(threadmill.ops.embedded, "drop_half_transaction", lambda _: 0)
+    redis = EmbeddedRedis(tmp_path)
+    client = connect(redis.url)
+    started(redis, client).eval(MOVE, 0, "kept")
+    client.eval(MOVE, 0, "cut off")
+    redis.kill()
+    file = growing_file(tmp_path)
+    file.write_bytes(file.read_bytes()[: file.read_bytes().rindex(b"INCR") + 2])
+    started(redis, client)
+    # When a worker comes, and another
+    assert mend_file(client)
+    wait_for(lambda: client.info("persistence")["aof_last_rewrite_time_sec"] >= 0, what="the file to be written")
+    assert not mend_file(client)
+    # Then nothing of it is there after the next start
+    client.eval(MOVE, 0, "later")
+    redis.kill()
     assert held(started(redis, client)) == ([b"kept", b"later"], b"2")
     redis.stop()
 

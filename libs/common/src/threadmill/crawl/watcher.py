@@ -18,6 +18,7 @@ from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import Page
 from threadmill.store.calls import Call, run_all
 from threadmill.store.connection import BLOCK_MS, STORE_FAILURES, Client
+from threadmill.store.restart import mend_file
 from threadmill.store.streams import PENDING, TaskStreams
 from threadmill.store.work import Entry
 
@@ -93,6 +94,7 @@ class Watcher(threading.Thread):
             try:
                 if self._connection is None:
                     self._connection = int(self._client.client_id())
+                    mend_file(self._client)
                 now = time.monotonic()
                 if now >= due:
                     self._keep()
