@@ -36,7 +36,7 @@ def before(*steps: str) -> set[str]:
     return {f"before:{step}" for step in steps}
 
 
-STARTING = before("INFO", "SCRIPT LOAD", "books", "CLIENT ID") | around("ensure_group", "report")
+STARTING = before("INFO", "PING", "SCRIPT LOAD", "books", "CLIENT ID") | around("ensure_group", "report")
 WORKING = around("XREADGROUP", "XAUTOCLAIM", "admit", "refuse", "lease", "renew", "reclaim", "download", "commit")
 WORKING |= around("delay", "park") | {"after:callback"}
 AMID = {"amid:admit", "amid:lease", "amid:commit", "amid:callback"}
@@ -46,7 +46,7 @@ LEAVING = around("release", "leave") | before("CLIENT UNBLOCK")
 ANYBODYS = {"BGREWRITEAOF"}
 """Steps that one service takes for all, whichever comes first."""
 OF_STAGE = STARTING | WORKING | AMID | HOLDING | LEAVING
-OF_WRITER = before("INFO", "SCRIPT LOAD") | around("ensure_group", "leave_items", "claim_items", "XREADGROUP")
+OF_WRITER = before("INFO", "PING", "SCRIPT LOAD") | around("ensure_group", "leave_items", "claim_items", "XREADGROUP")
 OF_WRITER |= around("settle", "open.begin", "open.commit", "write.begin", "write.commit")
 BEGIN, SETTLE = "item_writer:before:write.begin", "item_writer:before:settle"
 FORUMS = [str(number) for number in range(1, 7)]
