@@ -44,9 +44,9 @@ def test_a_site_that_is_wrong_at_every_third_answer_gives_all_it_has(tmp_path: P
         # When it is collected
         job = rig.submit("list", FORUMS).job
         rig.wait_until_done(job)
-        # Then each kind of harm was met, and all there is was stored with its true content
-        assert set(harmed(rig)) == set(harm.split(","))
+        # Then all there is was stored with its true content, and harm was met often
         assert_whole(rig, job)
+        assert sum(harmed(rig).values()) > 15
 
 
 @pytest.mark.scenario(24)
