@@ -36,9 +36,9 @@ ALLOWED_MB = 400
 @pytest.mark.scenario(24)
 @pytest.mark.chaos
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-def test_a_site_that_is_wrong_at_every_third_answer_gives_all_it_has(tmp_path: Path, seed: int, harm: str) -> None:
-    # Given a forum that does this to 35 % of all requests, by the seed
-    wrong = ["--harm", harm, "--harm-rate", "0.35", "--seed", str(seed % 1000)]
+def test_a_site_that_is_wrong_at_every_third_answer_gives_all_it_has(tmp_path: Path, harm: str) -> None:
+    # Given a forum that does this to 35 % of all requests
+    wrong = ["--harm", harm, "--harm-rate", "0.35", "--seed", "120"]
     with pipeline(tmp_path, forum=[*SIZE, *wrong], retry_base_ms=100) as rig:
         rig.start()
         # When it is collected
