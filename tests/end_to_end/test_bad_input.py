@@ -31,6 +31,7 @@ BAD_TASKS = {
     b'{"key": "1", "surprise": true}': "malformed",
     b'{"priority": 3}': "malformed",
 }
+DEATH = ("reason", "at", "deliveries", "failures", "error")
 
 
 def test_tasks_that_cannot_be_read_are_parked_with_their_bytes(tmp_path: Path) -> None:
@@ -61,6 +62,14 @@ def test_tasks_that_cannot_be_read_are_parked_with_their_bytes(tmp_path: Path) -
         assert json.loads(dead(rig, "show", "detail", "--id", one["id"], "--json")) == one
         assert dead(rig, "replay", "detail", "--id", one["id"], "--json") == '{"replayed": 1}\n'
         wait_for(lambda: rig.books("detail")["dead"] == len(BAD_TASKS) + 1, what="it to be parked again")
+        assert dead(rig, "replay", "detail", "--id", one["id"], "--json") == '{"replayed": 0}\n'
+        [again] = [
+            letter
+            for line in dead(rig, "list", "detail", "--json").splitlines()
+            if (letter := json.loads(line))["history"]
+        ]
+        assert (again["body"], again["history"]) == (one["body"], [{name: one[name] for name in DEATH}])
+        assert f"before  {one['at']}  {one['reason']}" in dead(rig, "show", "detail", "--id", again["id"])
         assert dead(rig, "drop", "detail", "--reason", "refused-key", "--yes", "--json") == '{"dropped": 2}\n'
         assert rig.books("detail")["dead"] == len(BAD_TASKS) - 1
         books = rig.books("detail")
