@@ -10,6 +10,8 @@ import redis
 from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.store.connection import connect
 
+pytest.register_assert_rewrite("store.census")  # before any test imports it
+
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRedis]:

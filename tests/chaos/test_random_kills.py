@@ -24,14 +24,17 @@ from waiting import wait_for
 FORUMS = [str(n) for n in range(1, 11)]
 KILLS = 5
 LEASE_MS = 2_000
+RESTART_S = (0.1, 0.5)
+"""Who dies often is started again soon: ten seconds of patience are no test."""
 VICTIMS = [*(stage.service for stage in STAGES.values()), "item_writer", "redis"]
 DECK = [signal.SIGKILL] * 14 + [signal.SIGSTOP] * 3 + [signal.SIGTERM] * 3
 """What twenty kills are; each victim gets four of them."""
 
 
 @pytest.mark.scenario(25)
-def test_five_kills_of_each_stage_during_a_crawl(tmp_path: Path, seed: int) -> None:
+def test_five_kills_of_each_stage_during_a_crawl(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given the demo forum of `make run`, slow enough that there is time to kill
+    monkeypatch.setattr(fleet, "RESTART_S", RESTART_S)
     dice = random.Random(seed)
     with pipeline(tmp_path, forum=["--latency-ms", "60", "--jitter-ms", "40"], max_deliveries=20) as rig:
         rig.start()
@@ -56,7 +59,7 @@ def test_twenty_kills_of_any_process_during_a_crawl_of_a_thousand_posts(
 ) -> None:
     # Given a crawl of 1,000 posts with a Redis that says yes to nothing that is not on disk
     monkeypatch.setattr(end_to_end.pipeline, "EmbeddedRedis", partial(EmbeddedRedis, fsync="always"))
-    monkeypatch.setattr(fleet, "RESTART_S", (0.2, 1.0))
+    monkeypatch.setattr(fleet, "RESTART_S", RESTART_S)
     dice = random.Random(seed)
     victims, ways = VICTIMS * 4, DECK.copy()
     dice.shuffle(victims)

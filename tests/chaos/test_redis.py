@@ -139,6 +139,7 @@ def test_a_full_redis_stops_producers_only_and_drains_without_them(tmp_path: Pat
 
 
 @pytest.mark.scenario(19)
+@pytest.mark.chaos
 def test_scripts_that_are_forgotten_all_the_time(tmp_path: Path) -> None:
     # Given a crawl
     with pipeline(tmp_path, forum=[*POSTS, "--latency-ms", "100"]) as rig:

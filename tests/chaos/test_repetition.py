@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from chaos.oracle import assert_whole
 from end_to_end.pipeline import pipeline
 
@@ -31,6 +33,7 @@ sys.exit(run_service("circling_scanner", lambda config: run_stage(config, Circli
 """
 
 
+@pytest.mark.scenario(26)
 def test_a_site_that_shows_everything_twice_is_downloaded_once(tmp_path: Path) -> None:
     # Given a list scanner that finds every post twice, and on every list page a link to every list page
     with pipeline(tmp_path, forum=SMALL) as rig:

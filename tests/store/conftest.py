@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-pytest.register_assert_rewrite("store.census")
-
-from store.workshop import Workshop  # noqa: E402 - the census it imports must be rewritten first
+from store.workshop import Workshop
 
 
 @pytest.fixture
