@@ -18,8 +18,8 @@ CHUNK = 1 << 18
 QUIET_S = 0.02
 """Nothing came for so long: the message is whole. Clients of Redis send one, and wait for its reply."""
 ANY = ""
-_ITEM_VERBS = ("settle", "claim_items", "leave_items")
-SCRIPTS = [*StageStore(Lane("any", 0, ""), DETAIL)._scripts.values(), *map(compose, _ITEM_VERBS)]
+_STREAMS = ("ensure_group", "settle", "claim_items", "leave_items")
+SCRIPTS = [*StageStore(Lane("any", 0, ""), DETAIL)._scripts.values(), *map(compose, _STREAMS)]
 _NAMES = {script.sha: script.name for script in SCRIPTS}
 _COMMAND = re.compile(
     rb"EVALSHA\r\n\$40\r\n([0-9a-f]{40})|(?:\*\d+\r\n\$\d+|\$5(?=\r\nBLOCK))\r\n((?!EVALSHA)[A-Z]{4,})"

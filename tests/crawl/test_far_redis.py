@@ -41,3 +41,17 @@ def test_start_requests_are_queued_once_whatever_is_lost(
         assert proxy.hit[f"{part} enqueue"] == 1
     assert sorted(stage.paths()) == sorted(f"/page/{n}" for n in range(20))
     assert (stage.books.accepted, stage.books.done) == (20, 20)
+
+
+@pytest.mark.parametrize("verb", ["ensure_group", "report"])
+def test_a_worker_whose_first_words_are_lost_says_them_again(
+    stage: StageUnderTest, redis_server: EmbeddedRedis, verb: str
+) -> None:
+    # Given a network that loses what a worker says when it starts
+    stage.submit("page/1")
+    with Proxy(redis_server.port) as proxy:
+        proxy.drop_reply(verb)
+        # When it is started; then it works as ever
+        stage.run(environment={"THREADMILL_REDIS_URL": proxy.url})
+        assert proxy.hit[f"reply {verb}"] == 1
+    assert stage.paths() == ["/page/1"]

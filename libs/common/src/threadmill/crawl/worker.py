@@ -28,7 +28,7 @@ from threadmill.model.config import Config
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
-from threadmill.store.connection import connect
+from threadmill.store.connection import UNREACHABLE, connect, wait_until_ready
 from threadmill.store.filters import REQUEST_FILTERS
 from threadmill.store.orders import QUEUE_ORDERS
 from threadmill.store.purge import flush_stage
@@ -68,8 +68,8 @@ class Worker:
         self.id = new_worker_id()
         self._crawler = crawler
         self._config = config
-        url = config.redis_url.get_secret_value()
-        self._client, self._watcher_client = connect(url), connect(url)
+        self._url = config.redis_url.get_secret_value()
+        self._client, self._watcher_client = connect(self._url), connect(self._url)
         order, request_filter = QUEUE_ORDERS[config.queue_order], REQUEST_FILTERS[config.dupefilter]
         self.lanes = [
             LaneWork.serving(
@@ -169,6 +169,15 @@ class Worker:
         await self._loop.run_in_executor(None, self._leave)
 
     def _arrive(self) -> None:
+        """Make known to Redis that this worker is there; if Redis goes away meanwhile, once it is back."""
+        while True:
+            wait_until_ready(self._client, self._url, wait_ms=self._config.redis_wait_ms, tell=logger.warning)
+            try:
+                return self._introduce()
+            except UNREACHABLE as error:
+                logger.warning("Redis went away while the worker started (%s); trying again", error)
+
+    def _introduce(self) -> None:
         self.lanes[0].store.load(self._client)
         waiting = 0
         for lane in self.lanes:

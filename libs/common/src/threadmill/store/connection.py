@@ -25,6 +25,8 @@ Client = redis.Redis
 """A connection to Redis, for one thread. Outside `store` it is only passed on."""
 STORE_FAILURES = (RedisError, OSError)
 """What a call raises when Redis does not answer or refuses."""
+UNREACHABLE = (redis.ConnectionError, redis.TimeoutError, OSError)
+"""Those of them that may pass: it does not answer."""
 
 UnsendableError = DataError
 """What a call raises whose arguments are no text, bytes or numbers."""
