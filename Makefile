@@ -39,9 +39,10 @@ bench: setup ## Measure against the peers, side by side (ARGS="--short")
 	$(RUN) python -m bench throughput $(ARGS)
 
 SEEDS ?= 1,2,3,drawn
-chaos: setup ## Everything that can fail, fails; a table of what was lost (SEEDS=7, ARGS="-k redis")
+JOBS ?= 3
+chaos: setup ## Everything that can fail, fails; a table of what was lost (SEEDS=7, JOBS=1, ARGS="-k redis")
 	$(UV) sync --frozen --all-packages --group chaos --quiet
-	CHAOS_SEEDS=$(SEEDS) CHAOS_REPORT=data/chaos $(RUN) pytest tests/chaos -m "chaos or not chaos" -vv $(ARGS)
+	CHAOS_SEEDS=$(SEEDS) CHAOS_REPORT=data/chaos $(RUN) pytest tests/chaos -m "chaos or not chaos" -vv -n $(JOBS) --dist worksteal $(ARGS)
 
 clean: ## Remove everything that was made here
 	rm -rf .venv .tools data build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

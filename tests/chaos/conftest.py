@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
 import end_to_end.pipeline
-from chaos.ledger import Ledger
+from chaos.ledger import Ledger, tell
 from chaos.seeds import Seeds
 
 SEEDS = "20261120"
 """What `make test` runs with; `make chaos` names several, one of them `drawn`."""
 _seeds = pytest.StashKey[Seeds]()
-_ledger = pytest.StashKey[Ledger]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "scenario(number): which scenario of the fault suite the test is")
     config.addinivalue_line("markers", "seeds(n): where a seed is drawn, run with n, the others derived from it")
     config.stash[_seeds] = Seeds.parse(os.environ.get("CHAOS_SEEDS", SEEDS))
-    config.stash[_ledger] = Ledger(config.stash[_seeds])
+    os.environ["CHAOS_SEEDS"] = config.stash[_seeds].settled()  # several at a time (-n) must draw the same
+    config.pluginmanager.register(Ledger(config.stash[_seeds]), "ledger of the fault suite")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -52,15 +51,4 @@ def _forum_has_the_seed(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    item.config.stash[_ledger].see(item, report)
-    return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    ledger = config.stash[_ledger]
-    if not ledger.rows:
-        return
-    terminalreporter.write_line(ledger.text())
-    if folder := os.environ.get("CHAOS_REPORT"):
-        ledger.write(Path(folder))
-        terminalreporter.write_line(f"written to {folder}/report.md and {folder}/report.json")
+    return tell(item, report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -48,6 +49,13 @@ def note(tally: Tally) -> None:
     _noted.append(tally)
 
 
+def tell(item: pytest.Item, report: pytest.TestReport) -> pytest.TestReport:
+    """Give the report what the ledger wants to know of its test; reports travel between processes, as plain values."""
+    report.told = {"row": _row(item), "tallies": [list(tally) for tally in _noted]}  # type: ignore[attr-defined]
+    _noted.clear()
+    return report
+
+
 @contextmanager
 def unnoted() -> Iterator[None]:
     """What is counted meanwhile does not count: it is broken on purpose."""
@@ -64,8 +72,8 @@ class Row:
 
     scenario: int | None
     title: str
-    test: str
     seed: int | None
+    test: str
     tally: Tally | None = None
     seconds: float = 0.0
     outcome: str = "pass"
@@ -73,24 +81,25 @@ class Row:
 
 
 class Ledger:
-    """Collects rows as tests end; shows and writes them."""
+    """A plugin of pytest: collects rows as tests end, shows and writes them."""
 
     def __init__(self, seeds: Seeds) -> None:
         self._seeds = seeds
         self._rows: dict[str, Row] = {}
 
-    def see(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """A phase of a test ended: setup, call or teardown."""
-        row = self._rows.setdefault(item.nodeid, _row(item))
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test ended, setup, call or teardown, here or in another process of this run."""
+        if (told := getattr(report, "told", None)) is None:
+            return
+        row = self._rows.setdefault(report.nodeid, Row(test=report.nodeid, **told["row"]))
         row.seconds += report.duration
         if report.failed:
             row.outcome = "FAIL"
         elif report.skipped and row.outcome == "pass":
             row.outcome = "skipped"
-        row.measured |= dict(item.user_properties)
-        if _noted:  # a test may ask the oracle several times
-            row.tally = Tally(*map(max, zip(*_noted, *([row.tally] if row.tally else []), strict=True)))
-            _noted.clear()
+        row.measured |= dict(report.user_properties)
+        if told["tallies"]:  # a test may ask the oracle several times
+            row.tally = Tally(*map(max, zip(*told["tallies"], *([row.tally] if row.tally else []), strict=True)))
 
     @property
     def rows(self) -> list[Row]:
@@ -106,6 +115,14 @@ class Ledger:
             f'a row again: make chaos SEEDS=<its seed> ARGS="-k <its test>"; the drawn seed: make chaos SEEDS={again}',
             *(f"{word}: {meaning}" for word, meaning in LEGEND.items()),
         ]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._rows:
+            return
+        terminalreporter.write_line(self.text())
+        if folder := os.environ.get("CHAOS_REPORT"):
+            self.write(Path(folder))
+            terminalreporter.write_line(f"written to {folder}/report.md and {folder}/report.json")
 
     def text(self) -> str:
         """The table for people."""
@@ -138,13 +155,13 @@ class Ledger:
 _HEADS = ("", "scenario", "seed", *LEGEND, "seconds", "result", "measured")
 
 
-def _row(item: pytest.Item) -> Row:
+def _row(item: pytest.Item) -> dict[str, Any]:
     mark = item.get_closest_marker("scenario")
     given: dict[str, Any] = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     seed = given.pop("seed", None)
     words = [getattr(value, "__name__", str(value)) for value in given.values()]
     title = _title(getattr(item, "originalname", item.name)) + (f" ({_title(', '.join(words))})" if words else "")
-    return Row(mark.args[0] if mark else None, title, item.nodeid, seed)
+    return {"scenario": mark.args[0] if mark else None, "title": title, "seed": seed}
 
 
 def _title(name: str) -> str:

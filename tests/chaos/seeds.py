@@ -17,10 +17,17 @@ class Seeds:
 
     @classmethod
     def parse(cls, text: str) -> Seeds:
-        """Read `1,2,drawn`."""
-        words = [word.strip() for word in text.split(",")]
-        drawn = random.SystemRandom().randrange(1, 10**8) if "drawn" in words else None
-        return cls(tuple(drawn if word == "drawn" and drawn else int(word) for word in words), drawn)
+        """Read `1,2,drawn`, or `1,2,4711*`: the star is at the one that was drawn."""
+        named, drawn = [], None
+        for word in (part.strip() for part in text.split(",")):
+            seed = random.SystemRandom().randrange(1, 10**8) if word == "drawn" else int(word.rstrip("*"))
+            named.append(seed)
+            drawn = seed if word == "drawn" or word.endswith("*") else drawn
+        return cls(tuple(named), drawn)
+
+    def settled(self) -> str:
+        """The same for other processes: nothing is left to be drawn."""
+        return ",".join(f"{seed}*" if seed == self.drawn else str(seed) for seed in self.named)
 
     def many(self, wanted: int) -> list[int]:
         """At least so many, the others derived from the drawn one; who names all seeds gets just those."""
