@@ -141,6 +141,7 @@ class Exchange:
             self._call.set()
         if self._held:
             await asyncio.sleep(HELD_S)
+        if self.refused:  # who was told to hold back is asked again: nobody else would wake us
             self._call.set()
         return self.closing and not self._pending() and not self._held
 

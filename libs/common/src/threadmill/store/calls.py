@@ -85,4 +85,4 @@ def is_no_group(error: Exception) -> bool:
 
 def is_full(error: Exception) -> bool:
     """Whether Redis refused to take more: it has reached `maxmemory`."""
-    return isinstance(error, ResponseError) and "OOM command not allowed" in str(error)
+    return isinstance(error, ResponseError) and "command not allowed when used memory > 'maxmemory'" in str(error)
