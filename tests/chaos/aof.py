@@ -10,6 +10,8 @@ from pathlib import Path
 from threadmill.ops.aof import EXEC, MULTI, growing_file
 
 EVERY_S = 0.02
+SELECT = b"*2\r\n$6\r\nSELECT\r\n"
+"""The first command of every file, and the first after a snapshot."""
 
 
 class AppendOnlyFile:
@@ -37,6 +39,15 @@ class AppendOnlyFile:
         """What it had reached at that time of the monotonic clock."""
         return max(size for at, size in self._grew if at <= moment)
 
+    @property
+    def head(self) -> int:
+        """How long its snapshot is, with which a file begins that was written anew: no power cut reaches that."""
+        return max(0, self.path.read_bytes().find(SELECT))
+
+    def keep(self) -> None:
+        """What it has now is on disk for good."""
+        self._grew = [(0.0, self.size)]
+
     def cut(self, size: int) -> int:
         """Cut the end off; answers how many bytes. Only while Redis does not run."""
         gone = self.size - size
@@ -51,10 +62,12 @@ class AppendOnlyFile:
         return data.rindex(MULTI, 0, end), end + len(EXEC)
 
     def _watch(self) -> None:
+        inode = 0
         while not self._done.wait(EVERY_S):
-            if (size := self.size) < self._grew[-1][1]:  # Redis wrote it anew: what was before is another file's
-                self._grew = [(0.0, size)]
-            self._grew.append((time.monotonic(), size))
+            state = self.path.stat()
+            if state.st_ino != inode:  # Redis wrote it anew: what was before is another file's
+                inode, self._grew = state.st_ino, [(0.0, state.st_size)]
+            self._grew.append((time.monotonic(), state.st_size))
 
     def __enter__(self) -> AppendOnlyFile:
         self._thread.start()
