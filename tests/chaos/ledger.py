@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -139,10 +139,7 @@ class Ledger:
     def write(self, folder: Path) -> None:
         """`report.md` and `report.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ["| " + " | ".join(_HEADS) + " |", "|" + " --- |" * len(_HEADS)]
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in self.rows]
-        lines += ["", *(f"- {note}" for note in self.notes)]
-        (folder / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / "report.md").write_text(markdown(self.rows, self.notes), encoding="utf-8")
         body = {
             "seeds": self._seeds.named,
             "drawn": self._seeds.drawn,
@@ -150,6 +147,31 @@ class Ledger:
             "rows": [asdict(row) | {"tally": row.tally._asdict() if row.tally else None} for row in self.rows],
         }
         (folder / "report.json").write_text(json.dumps(body, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def markdown(rows: list[Row], notes: list[str]) -> str:
+    """The table as Markdown, a test with several seeds in one row: the least and the most that was counted."""
+    heads = ("", "scenario", "seeds", *LEGEND, "seconds", "result", "measured")
+    tests: dict[tuple[int | None, str], list[Row]] = {}
+    for row in rows:
+        tests.setdefault((row.scenario, row.title), []).append(row)
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for (number, title), runs in tests.items():
+        tallies = [row.tally for row in runs if row.tally]
+        counts = [_range(values) for values in zip(*tallies, strict=True)] or [""] * len(LEGEND)
+        names = dict.fromkeys(name for row in runs for name in row.measured)
+        measured = (f"{name}: {_range(row.measured[name] for row in runs if name in row.measured)}" for name in names)
+        result = next((row.outcome for row in runs if row.outcome != "pass"), "pass")
+        seeds = str(len(runs)) if runs[0].seed is not None else ""
+        seconds = _range(round(row.seconds) for row in runs)
+        cells = [str(number or ""), title, seeds, *counts, seconds, result, ", ".join(measured)]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def _range(values: Iterable[Any]) -> str:
+    given = sorted(values)
+    return f"{given[0]:,}" if given[0] == given[-1] else f"{given[0]:,} to {given[-1]:,}"
 
 
 _HEADS = ("", "scenario", "seed", *LEGEND, "seconds", "result", "measured")
