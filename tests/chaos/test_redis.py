@@ -35,7 +35,8 @@ SLOW = ["--latency-ms", "300"]
 @pytest.mark.chaos
 def test_workers_wait_for_a_redis_that_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a Redis that needs some seconds to load what it holds, and a crawl
-    slow = ("--key-load-delay", "400")
+    # (A snapshot at the head of the file is loaded in one go, in which Redis answers nobody.)
+    slow = ("--key-load-delay", "400", "--aof-use-rdb-preamble", "no")
     monkeypatch.setattr(end_to_end.pipeline, "EmbeddedRedis", partial(EmbeddedRedis, fsync="always", options=slow))
     with pipeline(tmp_path, forum=[*POSTS, *SLOW]) as rig:
         ballast = rig.deployment.client.pipeline(transaction=False)
