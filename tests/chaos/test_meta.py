@@ -29,7 +29,7 @@ def late_rows(tmp_path: Path) -> None:
 
 FOUND = {
     "admit leaves the stream entry": (REPETITION, r"work is left|tasks has \d+ entries"),
-    "admit does not ask whether it was first": (REPETITION, r"tasks has \d+ entries pending"),
+    "admit does not ask whether it was first": (REPETITION, r"tasks has \d+ entries pending|in vain for job"),
     "settle leaves the entry pending": (REPETITION, r"items has \d+ entries pending in group sql"),
     "settle leaves the entry in the stream": (REPETITION, r"items has \d+ entries$"),
     "commit goes through though the lease is another's": (STOPPED, "in vain for a late commit to be fenced"),
