@@ -34,9 +34,10 @@ format: setup ## Format the code
 up: setup ## Run the pipeline on this machine (ARGS="--source sources/bbs.toml --forum 1")
 	$(RUN) threadmill up $(ARGS)
 
-bench: setup ## Measure against the peers, side by side (ARGS="--short")
+BENCH ?= all
+bench: setup ## Measure against the peers, side by side (BENCH=latency, ARGS="--short --json")
 	$(UV) sync --frozen --all-packages --group bench --quiet
-	$(RUN) python -m bench throughput $(ARGS)
+	$(RUN) python -m bench $(BENCH) $(ARGS)
 
 SEEDS ?= 1,2,3,drawn
 JOBS ?= 3

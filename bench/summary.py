@@ -69,26 +69,22 @@ def _row(side: str, delay: float | None, runs: list[tuple[Measured, float | None
     )
 
 
-_COLUMNS = (
-    ("side", -20),
-    ("Redis away", 10),
-    ("pages/s", 8),
-    ("low-high", 11),
-    ("ratio", 6),
-    ("CPU ms/page", 11),
-    ("items/page", 10),
-    ("RSS MiB", 7),
-    ("calls/page", 10),
-    ("Redis us/page", 13),
-)  # a title and a width; a negative one aligns to the left
+TITLES = (
+    "side",
+    "Redis away",
+    "pages/s",
+    "low-high",
+    "ratio",
+    "CPU ms/page",
+    "items/page",
+    "RSS MiB",
+    "calls/page",
+    "Redis us/page",
+)
 
 
-def table(rows: Sequence[Row]) -> str:
-    """The rows for a terminal; a dash where a column does not apply."""
-    return "\n".join(_line(cells) for cells in [[title for title, _ in _COLUMNS], *map(_cells, rows)])
-
-
-def _cells(row: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
+    """A row for people; a dash where a column does not apply."""
     return [
         row.side,
         "-" if row.redis_delay_ms is None else f"{row.redis_delay_ms:g} ms",
@@ -101,10 +97,3 @@ def _cells(row: Row) -> list[str]:
         f"{row.redis_calls_per_page:.2f}",
         f"{row.redis_cpu_us_per_page:.0f}",
     ]
-
-
-def _line(cells: Sequence[str]) -> str:
-    padded = (
-        f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, (_, width) in zip(cells, _COLUMNS, strict=True)
-    )
-    return "  ".join(padded)

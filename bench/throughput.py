@@ -21,9 +21,10 @@ from bench.child import ROOT, server
 from bench.forum_choice import forum
 from bench.post_ids import post_ids
 from bench.redis_server import redis_server
+from bench.report import Report
 from bench.run import Run
 from bench.sides import SIDES, NotBuiltYetError, Side
-from bench.summary import Measured, summarise, table
+from bench.summary import TITLES, Measured, cells, summarise
 
 _GRACE_S = 60.0  # for starting and stopping a side, beside its measured time
 
@@ -50,14 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delays", type=_numbers, help="of a Redis round trip in ms, default 0,2,20")
     parser.add_argument("--sides", type=_names, help=f"of {', '.join(SIDES)}; default all that are built")
     parser.add_argument("--site", choices=("auto", "bench", "demo"), default="auto", help="auto: not the bottleneck")
-    parser.add_argument("--short", action="store_true", help="one small round at 0 and 2 ms, for CI")
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON document on standard output, the rest on standard error"
-    )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Measures and prints; 0 when every run came through."""
+def measure(options: argparse.Namespace) -> Report:
+    """Runs every side in turn, round after round."""
     base = SHORT if options.short else FULL
     size = Size(
         options.pages or base.pages,
@@ -72,19 +69,11 @@ def run(options: argparse.Namespace) -> int:
         try:
             sides = bench.built(options.sides)
         except NotBuiltYetError as error:
-            print(error, file=sys.stderr)
-            return 2
+            raise SystemExit(str(error)) from None
         rounds = [bench.round(number, sides) for number in range(size.rounds)]
     rows = summarise(rounds)
-    print(table(rows), file=sys.stderr if options.json else sys.stdout)
-    if options.json:
-        document = {
-            "benchmark": "throughput",
-            "runs": list(chain.from_iterable(rounds)),
-            "summary": [asdict(row) for row in rows],
-        }
-        print(json.dumps(document))
-    return 0
+    figures = {"runs": list(chain.from_iterable(rounds)), "summary": [asdict(row) for row in rows]}
+    return Report("throughput", TITLES, [cells(row) for row in rows], figures)
 
 
 class Bench:
