@@ -37,10 +37,10 @@ class Downloader(ScrapyDownloader):
         self.middleware = build_from_crawler(Middlewares, crawler)
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
+        self.active.add(request)  # now, not when the task begins: the engine looks at it before it starts the next
         return deferred_from_coro(self._fetch(request))
 
     async def _fetch(self, request: Request) -> Response | Request:
-        self.active.add(request)
         try:
             return await self.middleware.download_async(self._in_slot, request)
         finally:
