@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-CANONICAL = re.compile(r"https?://[a-z0-9.-]+(:([0-9]{1,4}|[1-5][0-9]{4}))?(/(?!\.)[A-Za-z0-9_.~-]*)+")
+CANONICAL = re.compile(r"https?://[a-z0-9.-]+(:([1-9][0-9]{0,3}|[1-5][0-9]{4}))?(/(?!\.)[A-Za-z0-9_.~-]*)+")
 """Most pages' URLs: those that `canonicalize_url` leaves as they are, which takes it 30 us to find out."""
 
 
