@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> Report:
     """Fills every structure at every size, ours and theirs in turn."""
     sizes = list(SHORT if options.short else FULL)
-    if not options.short and _free_bytes() > _SPARE_BYTES:
+    if not options.short and free_bytes() > _SPARE_BYTES:
         sizes.append(MOST_SEEN)
     ours: dict[str, dict[int, float]] = {}
     peers: dict[str, dict[int, float]] = {}
@@ -139,7 +139,8 @@ def _used_memory(port: int) -> int:
         return int(client.info("memory")["used_memory"])
 
 
-def _free_bytes() -> float:
+def free_bytes() -> float:
+    """Memory that can be had, by /proc/meminfo; 0 where there is none to ask."""
     if not (table := Path("/proc/meminfo")).exists():
         return 0.0
     lines = table.read_text(encoding="ascii").splitlines()
