@@ -177,10 +177,10 @@ def _report(ours: Mapping[str, Mapping[int, float]], peers: Mapping[str, Mapping
                     "-" if peer is None else f"{peer / own:.1f}",
                 )
             )
-    claims = [
+    claims = [  # of smaller numbers they do not hold: each structure has something that is there once
         Claim(f"bytes a {name}, {claimed:,} of them", ours[name][claimed], bound, "B", at_most=True)
         for name, bound in _BOUNDS.items()
-        if claimed in ours.get(name, {})
+        if claimed == FULL[-1] and claimed in ours.get(name, {})
     ]
     return Report(
         "memory",
@@ -193,14 +193,13 @@ def _report(ours: Mapping[str, Mapping[int, float]], peers: Mapping[str, Mapping
 
 
 def _plots(ours: Mapping[str, Mapping[int, float]], peers: Mapping[str, Mapping[int, float]]) -> list[Plot]:
-    if not peers:
-        return []
     both = {
         "threadmill": [(name, ours[name][max(peers[name])]) for name in peers],
         "scrapy-redis": [(name, by_size[max(by_size)]) for name, by_size in peers.items()],
     }
     seen = {name: sorted(by_size.items()) for name, by_size in ours.items() if name.startswith(("seen", "known"))}
-    return [
-        Plot("memory", "Redis memory", "", "bytes each", both),
+    plots = [
+        Plot("memory", "Redis memory", "", "bytes each", both if peers else {}),
         Plot("memory-seen", "Remembering ids", "ids", "bytes each", seen, log="x"),
     ]
+    return [plot for plot in plots if plot.series]  # some may have been left out by --only

@@ -124,7 +124,7 @@ class Task:
             return replace(task, job=job, attempts=deaths).checked()
         try:
             extra = orjson.loads(entry[b"x"]) if b"x" in entry else {}
-            body = {_SHORT[short]: value for short, value in extra.items()}
+            body = {"key": entry[b"k"].decode()} | {_SHORT[short]: value for short, value in extra.items()}
             body |= {_PACKED[short]: value.decode() for short, value in entry.items() if short != b"x"}
             body["depth"] = int(body.get("depth", 0))
             _check(body)
