@@ -61,7 +61,7 @@ def _in_turn(size: Size, counts: Sequence[int], subject: type[Subject], whats: S
         subjects = {count: subject(stack, count) for count in counts}
         for at in range(-1, size.rounds):  # the first warms up
             for count, one in subjects.items() if at % 2 else reversed(subjects.items()):
-                for what in whats:
+                for what in filter(one.holds, whats):
                     cost = one.measure(what, size.calls)
                     if at >= 0:
                         costs.setdefault(what, {}).setdefault(count, []).append(cost)

@@ -57,20 +57,24 @@ def structures() -> Sequence[Structure]:
             f"seen id, {name}",
             partial(_remember, dupefilter),
             memory_peer.fingerprints if name == "exact" else None,
-            most=1_000_000 if name == "window" else MOST_SEEN,  # its own limit
+            most=MOST_SEEN
+            if name in ("exact", "set")
+            else 1_000_000,  # the window's own limit; Bloom's is the patience
         )
         for name, dupefilter in REQUEST_FILTERS.items()
         if name != "run"  # one run of a million pages is `set`
     ]
     return [
         Structure("waiting task", memory_ours.tasks, memory_peer.start_urls),
-        Structure("waiting task, post known before", memory_ours.moved_tasks, before=memory_ours.remember_older),
+        Structure(
+            "waiting task, post known before", memory_ours.moved_tasks, before=memory_ours.remember_older, most=few
+        ),
         Structure("queued request", memory_ours.requests, memory_peer.requests),
         Structure("leased page", memory_ours.leased, most=few),
         Structure("dead letter", memory_ours.letters, most=few),
         Structure("item", memory_ours.items_of(_pages), memory_peer.items_of(_pages), most=few),
         *seen,
-        Structure("known task, version 12", partial(_remember_version, "12"), most=MOST_SEEN),
+        Structure("known task, version 12", partial(_remember_version, "12")),
         Structure("known task, version time|12", partial(_remember_version, memory_ours.VERSION)),
     ]
 

@@ -93,10 +93,11 @@ end
 -- costs nothing. A parked page keeps its run open: it may be replayed. Returns true when the run is over.
 local function run_moves(runs, run, by)
   if run == "" or by == 0 then return false end
-  local open = tonumber(redis.call("HGET", runs, run) or 1) + by
+  local several = redis.call("HGET", runs, run)
+  local open = tonumber(several or 1) + by
   if open > 1 then
     redis.call("HSET", runs, run, open)
-  else
+  elseif several then
     redis.call("HDEL", runs, run)
   end
   return open <= 0
