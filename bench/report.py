@@ -100,8 +100,9 @@ def print_claims(claims: Sequence[Claim], console: Console) -> None:
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.collapse_padding = True
     for at, column in enumerate(columns):
-        table.add_column(column, justify="right" if at else "left", no_wrap=bool(at))
+        table.add_column(column, justify="right" if at else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     return table

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -25,7 +26,11 @@ _GRACE_S = 60.0  # for starting and stopping a side, beside its measured time
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured: see `Run` for a run's bounds; rounds is how often every side is run."""
+    """How much is measured.
+
+    pages: as many there are for each run; a side that wants more fails. rounds: how often every side is run. The
+    others are a run's bounds, see `Run`.
+    """
 
     pages: int
     seconds: float
@@ -63,7 +68,7 @@ class Rounds:
                 redis_url=f"redis://127.0.0.1:{port}/0",
                 near_redis_url=f"redis://127.0.0.1:{self._port}/0",
                 post_ids_file=str(ids),
-                pages=size.pages,
+                pages=sys.maxsize,
                 warmup_pages=size.warmup_pages,
                 warmup_seconds=size.warmup_seconds,
                 seconds=size.seconds,
@@ -86,7 +91,7 @@ class Rounds:
     def _warm_site(self) -> None:
         """Has the fastest side visit all pages it will need: the site renders a page once and remembers it."""
         say("The site renders its pages …")
-        run = replace(next(iter(self._runs.values())), seconds=60.0)
+        run = replace(next(iter(self._runs.values())), pages=self._size.pages, seconds=60.0)
         self._measure(SIDES["aiohttp"], run)
 
     def _turn(self, progress: Progress, side: Side, delay: float | None) -> Measured:

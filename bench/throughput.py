@@ -23,11 +23,11 @@ from bench.sides import SIDES
 from bench.summary import TITLES, Row, cells, claims, summarise
 
 FULL = Size(
-    pages=20_000, seconds=3.0, least_pages=40, longest_seconds=12.0, warmup_pages=1_000, warmup_seconds=1.0, rounds=4
+    pages=24_000, seconds=3.0, least_pages=40, longest_seconds=12.0, warmup_pages=1_000, warmup_seconds=1.0, rounds=4
 )
 # For CI: whether every side runs, not how fast.
 SHORT = Size(
-    pages=1_500, seconds=0.5, least_pages=5, longest_seconds=2.0, warmup_pages=100, warmup_seconds=0.3, rounds=1
+    pages=4_000, seconds=0.5, least_pages=5, longest_seconds=2.0, warmup_pages=100, warmup_seconds=0.3, rounds=1
 )
 
 

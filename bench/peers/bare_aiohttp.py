@@ -6,6 +6,7 @@ downloads and parses with aiohttp.
 
 import asyncio
 import sys
+from itertools import cycle
 
 from aiohttp import ClientSession, TCPConnector
 
@@ -18,21 +19,23 @@ _CONNECTIONS = 16
 
 async def crawl(run: Run, meter: Meter) -> None:
     """Crawls until the meter has seen enough."""
-    waiting = [post_path(post) for post in reversed(run.post_ids())]
+    # It remembers nothing, so it may see the posts again and again, and lasts as long as the others.
+    posts = cycle(run.post_ids())
+    following: list[str] = []
     async with ClientSession(run.site_url, connector=TCPConnector(limit=_CONNECTIONS)) as session:
         over = False
 
         async def work() -> None:
             nonlocal over
-            while waiting and not over:
-                path = waiting.pop()
+            while not over:
+                path = following.pop() if following else post_path(next(posts))
                 async with session.get(path) as response:
                     response.raise_for_status()
                     body = await response.read()
                 page = (parse_post if "/post/" in path else parse_comments)(body)
                 over = meter.page(len(page.items)) or over
                 if page.next_path:
-                    waiting.append(page.next_path)
+                    following.append(page.next_path)
 
         await asyncio.gather(*(work() for _ in range(_CONNECTIONS)))
 
