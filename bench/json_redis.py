@@ -85,6 +85,9 @@ def _candidates() -> Iterator[tuple[str, ...]]:
     if stack:
         programs.append((str(stack / "bin/redis-server"),))
     for program in programs:
+        # The wheel's own server wants libraries that newer systems do not have: asked first, for it would say so.
+        if subprocess.run([*program, "--version"], capture_output=True, check=False).returncode:
+            continue
         yield program
         if stack:
             yield (*program, "--loadmodule", str(stack / "lib/rejson.so"))
