@@ -94,9 +94,9 @@ def scan(start: Start, plan: Plan, *, stragglers: bool) -> Scan:
         site = stack.enter_context(WatchedSite(plan.forum(stragglers).render, plan.latency_s))
         crawl = start(stack, redis_port, site, plan)
         site.start()
-        cpu = [_cpu_s(pid) for pid in (*crawl.pids, os.getpid())]
         crawl.begin()
         begin = site.visit("/BBS/list/1/1", _START_S).sent_s
+        cpu = [_cpu_s(pid) for pid in (*crawl.pids, os.getpid())]
         done = _wait_for_lists(site, plan, begin + plan.limit_s)
         known_s = _known_s(crawl, plan, begin) if done else None
         seconds = time.perf_counter() - begin
