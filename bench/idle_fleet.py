@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.commands_seen import commands_seen
 from bench.redis_server import redis_server
-from bench.services import services
+from bench.services import Services, services
 
 _NOBODY = "http://127.0.0.1:9"  # an idle worker asks no site
 
@@ -51,21 +51,22 @@ class Idling:
         return {"workers": self.workers, "commands_per_s_per_worker": round(self.per_worker, 3), "by_command": rates}
 
 
-def shapes(workers: int) -> list[Shape]:
-    """One worker with 1, 4 and 16 lanes, and `workers` of all stages with one."""
+def shapes(workers: int, lanes: Sequence[int]) -> list[Shape]:
+    """One worker for each of these numbers of lanes, and `workers` of all stages with one."""
     third, rest = divmod(workers, 3)
-    many = {"list": third, "detail": third + rest, "comment": third}
-    single = [Shape({"detail": 1}, lanes) for lanes in (1, 4, 16)]
-    return [*single, Shape({stage: number for stage, number in many.items() if number})]
+    return [
+        *(Shape({"detail": 1}, number) for number in lanes),
+        Shape({"list": third, "detail": third + rest, "comment": third}),
+    ]
 
 
-def start_fleets(stack: ExitStack, fleets: Sequence[Shape]) -> list[tuple[Shape, int]]:
-    """Starts them; gives each with its Redis's port."""
+def start_fleets(stack: ExitStack, fleets: Sequence[Shape]) -> list[tuple[Shape, int, Services]]:
+    """Starts them all at once; gives each with its Redis's port."""
     started = []
     for shape in fleets:
         port = stack.enter_context(redis_server())
-        stack.enter_context(services(port, _NOBODY, shape.replicas, partitions=shape.lanes))
-        started.append((shape, port))
+        running = stack.enter_context(services(port, _NOBODY, shape.replicas, partitions=shape.lanes))
+        started.append((shape, port, running))
     return started
 
 

@@ -7,7 +7,8 @@ Three things are measured:
   Submitter and worker are equally far from Redis. Threadmill's sides take turns, submission by submission.
 - listed: from the moment the site has sent a list page until the requests of its 20 posts are there, through
   `list_scanner` and `detail_collector`. A worker downloads 16 at a time. scrapy-redis does both in one process.
-- idle: every command that arrives at a Redis, over all clients, while nothing is asked.
+- idle: every command that arrives at a Redis, over all clients, while nothing is asked. A hundred workers send a hundred
+  times what one of a fleet does; run `--idle-workers 100` to see it.
 
 scrapy-redis waits for Scrapy's heartbeat of 5 s, so there are several spiders with keys of their own, asked at the same
 time; its waits are a hundred times what they could do to each other. They and the idle fleets are measured together.
@@ -16,6 +17,7 @@ time; its waits are a hundred times what they could do to each other. They and t
 import argparse
 import random
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,25 +28,31 @@ from bench.plots import Plot
 from bench.report import Claim, Report
 
 MEDIAN_MS, P95_MS, COMMANDS_PER_S = 50.0, 200.0, 2.0
-LANES = 4
 PEER = "scrapy-redis"
-_BOTH = ("list", "detail")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured: submissions and list pages a side, spiders and submissions to each, idle workers."""
+    """How much is measured.
 
+    sides: distance of Redis in ms, and lanes, of each of Threadmill's; with `submissions` and `lists` each.
+    spiders: of the peer at each of the distances `away_ms`, each `asked` so often.
+    idle_workers: of the large idle fleet; `idle_lanes` are those of the single idle workers.
+    """
+
+    sides: Sequence[tuple[float, int]]
     submissions: int
     lists: int
+    away_ms: Sequence[float]
     spiders: int
     asked: int
     idle_workers: int
+    idle_lanes: Sequence[int]
     idle_seconds: float
 
 
-FULL = Size(submissions=200, lists=40, spiders=10, asked=12, idle_workers=24, idle_seconds=40.0)
-SHORT = Size(submissions=12, lists=3, spiders=2, asked=1, idle_workers=3, idle_seconds=3.0)
+FULL = Size(((0.0, 1), (2.0, 1), (0.0, 4)), 200, 40, (0.0, 2.0), 10, 12, 24, (1, 4, 16), 40.0)
+SHORT = Size(((2.0, 1), (0.0, 4)), 10, 3, (2.0,), 2, 1, 3, (4,), 3.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,9 +76,8 @@ def measure(options: argparse.Namespace) -> Report:
 def _threadmill(size: Size, submissions: int, dice: random.Random) -> dict[str, ThreadmillSide]:
     with ExitStack() as stack:
         sides = {
-            "Threadmill, Redis 0 ms": ThreadmillSide(stack, 0.0, 1, _BOTH),
-            "Threadmill, Redis 2 ms": ThreadmillSide(stack, 2.0, 1, _BOTH),
-            f"Threadmill, Redis 0 ms, {LANES} lanes": ThreadmillSide(stack, 0.0, LANES, _BOTH),
+            _name(away_ms, lanes): ThreadmillSide(stack, away_ms, lanes, ("list", "detail"))
+            for away_ms, lanes in size.sides
         }
         for side in sides.values():
             side.site.start()
@@ -88,18 +95,24 @@ def _threadmill(size: Size, submissions: int, dice: random.Random) -> dict[str, 
         return sides
 
 
+def _name(away_ms: float, lanes: int) -> str:
+    return f"Threadmill, Redis {away_ms:g} ms" + (f", {lanes} lanes" if lanes > 1 else "")
+
+
 def _idle(size: Size, workers: int, dice: random.Random) -> tuple[list[Idling], dict[str, ScrapyRedisSide]]:
     with ExitStack() as stack:
-        fleets = [(shape.name, shape.workers, port) for shape, port in start_fleets(stack, shapes(workers))]
-        near = ScrapyRedisSide(stack, 0.0, size.spiders)
-        far = ScrapyRedisSide(stack, 2.0, size.spiders)
-        peers = {f"{PEER}, Redis 0 ms": near, f"{PEER}, Redis 2 ms": far}
+        started = start_fleets(stack, shapes(workers, size.idle_lanes))
+        sides = [(away_ms, ScrapyRedisSide(stack, away_ms, size.spiders)) for away_ms in size.away_ms]
+        peers = {f"{PEER}, Redis {away_ms:g} ms": side for away_ms, side in sides}
+        for _, _, fleet in started:
+            fleet.wait_until_idle()
         for side in peers.values():
             side.site.start()
         for side in peers.values():
             side.wait_until_idle()
-        _tell(f"{len(fleets)} idle fleets and {2 * size.spiders} spiders are there")
-        fleets.append((f"{PEER}, {size.spiders} idle", size.spiders, near.near_port))
+        _tell(f"{len(started)} idle fleets and {len(peers) * size.spiders} spiders are there")
+        fleets = [(shape.name, shape.workers, port) for shape, port, _ in started]
+        fleets.append((f"{PEER}, {size.spiders} idle", size.spiders, sides[0][1].near_port))
         idling = watch_idling(fleets, size.idle_seconds)
         with ThreadPoolExecutor(len(peers)) as pool:
             seeds = [dice.random() for _ in peers]

@@ -24,7 +24,7 @@ HEARTBEAT_S = 5.0
 """Scrapy's `ExecutionEngine._SLOT_HEARTBEAT_INTERVAL`: how often an idle spider is asked whether it is idle."""
 _GAP_S = (0.05, 0.25)  # between two submissions of one benchmark, whichever side's
 _PATIENCE_S = 30.0
-_SETTLE_S = 3.0  # for the peer's first look at its queue
+_SETTLE_S = 1.0  # after a spider's first page
 _POSTS = count(5_000 * pages.POSTS_PER_FORUM)
 _FORUMS = count(1)
 
@@ -61,7 +61,8 @@ class ThreadmillSide(IdleSide):
         self.services = stack.enter_context(services(self.port, self.site.url, workers, partitions=lanes))
 
     def warm_up(self) -> None:
-        """The first page is preceded by robots.txt, and finds no connection."""
+        """Once the workers are there: the first page is preceded by robots.txt, and finds no connection."""
+        self.services.wait_until_idle()
         for _ in range(3):
             self.ask_for_post()
             time.sleep(_GAP_S[1])

@@ -108,6 +108,7 @@ def threadmill(stack: ExitStack, redis_port: int, site: WatchedSite, plan: Plan)
     """One process a stage."""
     stages = dict.fromkeys(("list", "detail", "comment"), 1)
     running = stack.enter_context(services(redis_port, site.url, stages, concurrency=plan.concurrency))
+    running.wait_until_idle()
     boards = [str(board + 1) for board in range(plan.boards)]
     return Crawl(lambda: running.submit("list", *boards), running.pids(), lambda: running.books("detail").accepted)
 

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from threadmill.ops.fleet import Fleet
 from threadmill.ops.submission import new_job_id, submit
 from threadmill.store.status import Books, run_books
 
-_START_TIMEOUT_S = 120.0
+_START_TIMEOUT_S = 300.0
 _STOP_S = 5.0
 _QUIET_S = 0.5  # after the last worker has said that it is there, until it has nothing left to do
 
@@ -27,7 +27,7 @@ class Services:
 
     deployment: Deployment
     fleet: Fleet
-    stages: Sequence[str]
+    replicas: Mapping[str, int]
 
     @property
     def lanes(self) -> list[Lane]:
@@ -44,15 +44,27 @@ class Services:
 
     def pids(self) -> list[int]:
         """The workers' process ids."""
-        return [pid for stage in self.stages for pid in self.fleet.pids(STAGES[stage].service)]
+        return [pid for stage in self.replicas for pid in self.fleet.pids(STAGES[stage].service)]
+
+    def wait_until_idle(self) -> None:
+        """Wait until all workers have arrived. Raises RuntimeError with the end of its log if one dies."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        # A worker arrives in one lane after the other: all are there when the last lane knows all of them.
+        client, lane = self.deployment.client, self.lanes[-1]
+        while any(run_books(client, lane, stage).workers < number for stage, number in self.replicas.items()):
+            for dead in self.fleet.children:
+                if dead.process is not None and dead.process.poll() is not None:
+                    log = (self.fleet.logs / f"{dead.service}-{dead.number}.log").read_text()
+                    raise RuntimeError(f"{dead.service} ended before it had arrived:\n{log[-4000:]}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the services did not arrive within {_START_TIMEOUT_S:.0f} s")
+            time.sleep(0.05)
+        time.sleep(_QUIET_S)
 
 
 @contextmanager
 def services(redis_port: int, site_url: str, replicas: Mapping[str, int], **settings: object) -> Iterator[Services]:
-    """Runs `replicas` of each stage until the end of the block; they have arrived when it begins, and are idle.
-
-    `settings` are `THREADMILL_<NAME>`s. Raises RuntimeError with the end of its log if a service dies.
-    """
+    """Starts `replicas` of each stage, which run until the end of the block; `settings` are `THREADMILL_<NAME>`s."""
     environment = {
         "THREADMILL_REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
         "THREADMILL_SOURCES": str(ROOT / "sources/bbs.toml"),
@@ -67,24 +79,7 @@ def services(redis_port: int, site_url: str, replicas: Mapping[str, int], **sett
         try:
             for stage, number in replicas.items():
                 fleet.scale(STAGES[stage].service, number)
-            running = Services(deployment, fleet, list(replicas))
-            _wait_for(running, replicas)
-            yield running
+            yield Services(deployment, fleet, replicas)
         finally:
             fleet.stop(_STOP_S)
             deployment.client.close()
-
-
-def _wait_for(running: Services, replicas: Mapping[str, int]) -> None:
-    """A worker arrives in one lane after the other, so all are there when the last lane knows all of them."""
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    client, lane = running.deployment.client, running.lanes[-1]
-    while any(run_books(client, lane, stage).workers < number for stage, number in replicas.items()):
-        for child in running.fleet.children:
-            if child.process is not None and child.process.poll() is not None:
-                log = (running.fleet.logs / f"{child.service}-{child.number}.log").read_text()
-                raise RuntimeError(f"{child.service} ended before it had arrived:\n{log[-4000:]}")
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the services did not arrive within {_START_TIMEOUT_S:.0f} s")
-        time.sleep(0.05)
-    time.sleep(_QUIET_S)
