@@ -7,8 +7,8 @@ Three things are measured:
   Submitter and worker are equally far from Redis. Threadmill's sides take turns, submission by submission.
 - listed: from the moment the site has sent a list page until the requests of its 20 posts are there, through
   `list_scanner` and `detail_collector`. A worker downloads 16 at a time. scrapy-redis does both in one process.
-- idle: every command that arrives at a Redis, over all clients, while nothing is asked. A hundred workers send a hundred
-  times what one of a fleet does; run `--idle-workers 100` to see it.
+- idle: every command that arrives at a Redis, over all clients, while nothing is asked. A hundred workers send a
+  hundred times what one of a fleet does; `--idle-workers 100` runs them.
 
 scrapy-redis waits for Scrapy's heartbeat of 5 s, so there are several spiders with keys of their own, asked at the same
 time; its waits are a hundred times what they could do to each other. They and the idle fleets are measured together.
