@@ -1,5 +1,6 @@
 """One scan of a few boards of a slow forum by one side, as the site saw it."""
 
+import math
 import os
 import sys
 import time
@@ -12,14 +13,15 @@ from redis import Redis
 
 from bench.child import child
 from bench.formula_forum import FormulaForum
-from bench.pages import POSTS_PER_PAGE
+from bench.pages import POSTS_PER_FORUM, POSTS_PER_PAGE
 from bench.peers.scrapy_redis_forum import push
 from bench.redis_server import redis_server
 from bench.services import services
 from bench.watched_site import Visit, WatchedSite
 
-STRAGGLER_EVERY, STRAGGLER_PAGES = 100, 1_000
-"""1 % of posts, each board's first among them, have 1,000 pages of comments; the others have one."""
+STRAGGLER_SHARE, STRAGGLER_PAGES = 0.01, 1_000
+"""The first 1 % of a board's posts have 1,000 pages of comments, the others have one: a forum shows its busiest threads
+first, and so all of them are there from the beginning on, which is the hardest case."""
 _START_S = 60.0
 _KNOWN_S = 10.0
 
@@ -43,9 +45,10 @@ class Plan:
 
     def forum(self, stragglers: bool) -> FormulaForum:
         """The forum, with or without its long threads."""
+        long_ones = math.ceil(STRAGGLER_SHARE * self.list_pages * POSTS_PER_PAGE) if stragglers else 0
 
         def comment_pages(post_id: int) -> int:
-            return STRAGGLER_PAGES if stragglers and post_id % STRAGGLER_EVERY == 0 else 1
+            return STRAGGLER_PAGES if post_id % POSTS_PER_FORUM < long_ones else 1
 
         return FormulaForum(self.list_pages, comment_pages)
 
@@ -101,7 +104,7 @@ def scan(start: Start, plan: Plan, *, stragglers: bool) -> Scan:
         known_s = _known_s(crawl, plan, begin) if done else None
         seconds = time.perf_counter() - begin
         used = [_cpu_s(pid) - before for pid, before in zip((*crawl.pids, os.getpid()), cpu, strict=True)]
-        return _seen(list(site.visits), plan, begin, known_s, max(used) / seconds)
+        return seen(list(site.visits), plan, begin, known_s, max(used) / seconds)
 
 
 def threadmill(stack: ExitStack, redis_port: int, site: WatchedSite, plan: Plan) -> Crawl:
@@ -146,7 +149,8 @@ def _known_s(crawl: Crawl, plan: Plan, begin: float) -> float:
     return time.perf_counter() - begin
 
 
-def _seen(visits: Sequence[Visit], plan: Plan, begin: float, known_s: float | None, busiest: float) -> Scan:
+def seen(visits: Sequence[Visit], plan: Plan, begin: float, known_s: float | None, busiest: float) -> Scan:
+    """What the site's visits since `begin` (seconds on its clock) say of the scan."""
     lists = [visit.sent_s - begin for visit in visits if visit.path.startswith("/BBS/list/")]
     lists = [at for at in lists if at <= plan.limit_s]
     complete = len(lists) == plan.all_list_pages
