@@ -52,7 +52,7 @@ class Size:
 
 
 FULL = Size(((0.0, 1), (2.0, 1), (0.0, 4)), 200, 40, (0.0, 2.0), 10, 12, 24, (1, 4, 16), 40.0)
-SHORT = Size(((2.0, 1), (0.0, 4)), 10, 3, (2.0,), 2, 1, 3, (4,), 3.0)
+SHORT = Size(((2.0, 1), (0.0, 4)), 10, 3, (2.0,), 1, 1, 2, (4,), 3.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

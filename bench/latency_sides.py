@@ -86,18 +86,18 @@ class ScrapyRedisSide(IdleSide):
     def __init__(self, stack: ExitStack, delay_ms: float, spiders: int) -> None:
         super().__init__(stack, delay_ms)
         self.names = [f"forum{number}" for number in range(spiders)]
-        for name in self.names:
+        self._redis = stack.enter_context(Redis(port=self.port))
+        # A spider looks when it starts, and then every 5 s.
+        self._firsts = [post_path(next(_POSTS)) for _ in self.names]
+        for name, path in zip(self.names, self._firsts, strict=True):
+            push(self._redis, name, self.site.url + path)
             command = [sys.executable, "-m", "bench.peers.scrapy_redis_forum"]
             stack.enter_context(child([*command, "--redis-port", str(self.port), "--name", name]))
-        self._redis = stack.enter_context(Redis(port=self.port))
 
     def wait_until_idle(self) -> None:
-        """Each spider answers a first request."""
-        posts = {name: next(_POSTS) for name in self.names}
-        for name, post in posts.items():
-            push(self._redis, name, self.site.url + post_path(post))
-        for post in posts.values():
-            self.site.visit(post_path(post), 4 * _PATIENCE_S)
+        """Each spider has done its first post."""
+        for path in self._firsts:
+            self.site.visit(path, 4 * _PATIENCE_S)
         time.sleep(_SETTLE_S)
 
     def ask(self, times: int, dice: random.Random) -> None:
