@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rich.console import Console
 
-from bench import throughput
+from bench import paging, scale, throughput
 from bench.report import Claim, Report, print_claims
 
 
@@ -23,7 +23,7 @@ class Benchmark(Protocol):
         """Measures; progress goes to standard error. Raises `SystemExit` with a sentence if it cannot."""
 
 
-BENCHMARKS: dict[str, Benchmark] = {"throughput": throughput}
+BENCHMARKS: dict[str, Benchmark] = {"throughput": throughput, "scale": scale, "paging": paging}
 
 
 def main() -> int:

@@ -1,0 +1,115 @@
+"""The model of a fleet: what N workers ask of Redis, from the constants that `bench scale` measures.
+
+`python -m bench.fleet_model` prints the tables of docs/scaling.md from data/bench/scale.json.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from bench.report import FOLDER
+from threadmill.crawl.exchange import LINGER_S
+
+HEADROOM = 0.6
+"""The share of a core that a shard should be planned for: bursts, rewrites of its file and operators need the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """What a page and a trip cost, as measured.
+
+    page_us, trip_us: Redis's CPU for a page, and for each trip that carries some (`fitted`); writer_us: for the item
+    writer, a page. idle_asked_per_s, idle_us_per_s, idle_bytes_per_s: of a worker without work, of one partition.
+    bytes_per_page: in and out of Redis. connections, connection_bytes: of a worker. waiting_bytes: memory of a page's
+    items until they are stored. disk_bytes: of the append-only file, a page.
+    """
+
+    page_us: float
+    trip_us: float
+    writer_us: float
+    idle_asked_per_s: float
+    idle_us_per_s: float
+    idle_bytes_per_s: float
+    bytes_per_page: float
+    connections: float
+    connection_bytes: float
+    waiting_bytes: float
+    disk_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What a fleet asks of Redis.
+
+    workers; pages_per_s: of each; trips_per_s: of each; total_pages_per_s; redis_cores; shards: Redis servers at
+    `HEADROOM`; network_mb_per_s, disk_mb_per_s: megabytes (10^6 bytes) over all shards; connections: workers' to one
+    server; connections_mb: memory of these; idle_cores: Redis's CPU if none of them has work.
+    """
+
+    workers: int
+    pages_per_s: float
+    trips_per_s: float
+    total_pages_per_s: float
+    redis_cores: float
+    shards: int
+    network_mb_per_s: float
+    disk_mb_per_s: float
+    connections: int
+    connections_mb: float
+    idle_cores: float
+
+
+def fitted(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """(page_us, trip_us) of the line page_us + trip_us / x nearest to points (pages per trip, Redis µs a page)."""
+    line = statistics.linear_regression([1 / pages for pages, _ in points], [us for _, us in points])
+    return line.intercept, line.slope
+
+
+def trips_per_s(pages_per_s: float, redis_away_s: float = 0.0) -> float:
+    """How often a worker speaks to Redis: a page settles, others may join it for the linger, then the trip itself."""
+    return 1 / (1 / pages_per_s + LINGER_S + redis_away_s)
+
+
+def fleet(constants: Constants, workers: int, pages_per_s: float, redis_away_s: float = 0.0) -> Fleet:
+    """`workers` at `pages_per_s` each, one partition each of whatever source they serve."""
+    trips = trips_per_s(pages_per_s, redis_away_s)
+    pages = workers * pages_per_s
+    cores = (pages * (constants.page_us + constants.writer_us) + workers * trips * constants.trip_us) / 1e6
+    connections = round(workers * constants.connections)
+    return Fleet(
+        workers,
+        pages_per_s,
+        trips,
+        pages,
+        cores,
+        math.ceil(cores / HEADROOM),
+        pages * constants.bytes_per_page / 1e6,
+        pages * constants.disk_bytes / 1e6,
+        connections,
+        connections * constants.connection_bytes / constants.connections / 1e6,
+        workers * constants.idle_us_per_s / 1e6,
+    )
+
+
+FLEETS = [(workers, rate) for workers in (100, 1_000) for rate in (1.0, 10.0, 80.0)]
+"""Workers and pages/s of each: two polite ones, and one that a site answers within 200 ms, 16 at a time."""
+
+
+def markdown(document: dict[str, Any]) -> str:
+    """The tables of docs/scaling.md, from the JSON document of `bench scale`."""
+    constants = Constants(**document["constants"])
+    lines = ["| constant | value |", "|---|---|"]
+    lines += [f"| `{name}` | {value:,.1f} |" for name, value in asdict(constants).items()]
+    names = [entry.name for entry in fields(Fleet)]
+    lines += ["", "| " + " | ".join(names).replace("_", " ") + " |", "|---" * len(names) + "|"]
+    for workers, rate in FLEETS:
+        values = asdict(fleet(constants, workers, rate)).values()
+        lines.append("| " + " | ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.3g}" for v in values) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(markdown(json.loads((FOLDER / "scale.json").read_text())))
