@@ -19,47 +19,57 @@ HEADROOM = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What a page and a trip cost, as measured.
-
-    page_us, trip_us: Redis's CPU for a page, and for each trip that carries some (`fitted`); writer_us: for the item
-    writer, a page. idle_asked_per_s, idle_us_per_s, idle_bytes_per_s: of a worker without work, of one partition.
-    bytes_per_page: in and out of Redis. connections, connection_bytes: of a worker. waiting_bytes: memory of a page's
-    items until they are stored. disk_bytes: of the append-only file, a page.
-    """
+    """What things cost, as measured. Times are of Redis's CPU."""
 
     page_us: float
+    """A page: its lease, its commit, its share of admissions."""
     trip_us: float
+    """A trip that carries some pages, whatever they are; see `fitted`."""
+    file_us: float
+    """More for a page with an append-only file, synced every second."""
     writer_us: float
+    """The item writer, a page."""
     idle_asked_per_s: float
+    """What a worker of one partition without work asks."""
     idle_us_per_s: float
     idle_bytes_per_s: float
     bytes_per_page: float
-    connections: float
-    connection_bytes: float
-    waiting_bytes: float
+    """In and out of Redis, the item writer's too."""
     disk_bytes: float
+    """Of the append-only file, a page."""
+    waiting_bytes: float
+    """Memory of a page's items until they are stored."""
+    connections: float
+    """Of a worker."""
+    connection_bytes: float
+    """Memory of a worker's connections."""
+    writer_pages_per_s: float
+    """One item writer with SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What a fleet asks of Redis.
-
-    workers; pages_per_s: of each; trips_per_s: of each; total_pages_per_s; redis_cores; shards: Redis servers at
-    `HEADROOM`; network_mb_per_s, disk_mb_per_s: megabytes (10^6 bytes) over all shards; connections: workers' to one
-    server; connections_mb: memory of these; idle_cores: Redis's CPU if none of them has work.
-    """
+    """What a fleet asks of Redis, over all shards together. Megabytes are 10^6 bytes."""
 
     workers: int
     pages_per_s: float
+    """Of each worker."""
     trips_per_s: float
+    """Of each worker."""
     total_pages_per_s: float
     redis_cores: float
     shards: int
+    """Redis servers, each planned for `HEADROOM`."""
     network_mb_per_s: float
     disk_mb_per_s: float
     connections: int
+    """Of the workers, to one server."""
     connections_mb: float
+    """Memory of these."""
     idle_cores: float
+    """Redis's CPU if no worker has work."""
+    writers: float
+    """Item writers with SQLite that would keep up."""
 
 
 def fitted(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -77,7 +87,9 @@ def fleet(constants: Constants, workers: int, pages_per_s: float, redis_away_s: 
     """`workers` at `pages_per_s` each, one partition each of whatever source they serve."""
     trips = trips_per_s(pages_per_s, redis_away_s)
     pages = workers * pages_per_s
-    cores = (pages * (constants.page_us + constants.writer_us) + workers * trips * constants.trip_us) / 1e6
+    cores = (
+        pages * (constants.page_us + constants.file_us + constants.writer_us) + workers * trips * constants.trip_us
+    ) / 1e6
     connections = round(workers * constants.connections)
     return Fleet(
         workers,
@@ -91,6 +103,7 @@ def fleet(constants: Constants, workers: int, pages_per_s: float, redis_away_s: 
         connections,
         connections * constants.connection_bytes / constants.connections / 1e6,
         workers * constants.idle_us_per_s / 1e6,
+        pages / constants.writer_pages_per_s,
     )
 
 

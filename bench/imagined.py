@@ -1,13 +1,21 @@
 """Pages without a site: what each page of the benchmark's forum causes, for clients that download nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import orjson
 
-from bench.pages import COMMENTS_PER_PAGE, POSTS_PER_FORUM, POSTS_PER_PAGE, comment_count, comment_pages, render
+from bench.pages import (
+    COMMENTS_PER_PAGE,
+    MAX_COMMENTS,
+    POSTS_PER_FORUM,
+    POSTS_PER_PAGE,
+    comment_count,
+    comment_pages,
+    render,
+)
 from threadmill.crawl.extraction import Extractor
 from threadmill.crawl.reference import PageReference
 from threadmill.model.source import load_source
@@ -16,30 +24,33 @@ from threadmill.store.filters import fingerprint
 from threadmill.store.work import Child, Lease, PageCommit, When
 
 SOURCE = "bbs"
-_SAMPLES = 50  # different pages' items, so that their sizes are spread as the forum's are
+_MARK = b'"@'
+"""Stands in a sample for the quote and the number that all its ids begin with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imagined:
     """The commits of the three stages' pages, as the services' own would be.
 
-    posts: items of post pages; comments: of full comment pages, each item by itself. Both were read from the forum's
-    pages by the source's rules, once; a page takes the next ones, because to read each would cost a client more than
-    the store does.
+    posts: samples of a post's item; comments: by page number, samples of a full page's items. They were read from the
+    forum's longest posts by the source's rules, once; a page takes the next ones and puts its own ids in, because to
+    read each anew would cost a client more than the store does.
     """
 
     posts: Iterator[bytes]
-    comments: Iterator[Sequence[bytes]]
+    comments: Mapping[int, Iterator[Sequence[bytes]]]
 
     @classmethod
     def from_source(cls, file: Path) -> "Imagined":
         """By the rules of a source file for the forum's three interfaces."""
         source = load_source(file)
         details, threads = Extractor(source, "detail"), Extractor(source, "comment")
-        full = [post for post in range(1, 1000) if comment_count(post) >= COMMENTS_PER_PAGE][:_SAMPLES]
+        # No number that a year begins with.
+        longest = [post for post in range(3_000, 9_000) if comment_count(post) == MAX_COMMENTS]
+        pages = range(1, comment_pages(longest[0]) + 1)
         return cls(
-            cycle([item for post in full for item in _items(details, str(post), 1)]),
-            cycle([_items(threads, str(post), 1) for post in full]),
+            cycle([_samples(details, post, 1)[0] for post in longest]),
+            {page: cycle([_samples(threads, post, page) for post in longest]) for page in pages},
         )
 
     def commit(self, stage: str, lease: Lease) -> PageCommit:
@@ -60,14 +71,15 @@ class Imagined:
             _follow(page, this, When.NOTHING_NEW)
 
     def _detail(self, this: PageReference, page: PageCommit) -> None:
-        page.items.append(next(self.posts))
+        page.items.append(next(self.posts).replace(_MARK, _beginning(this.key)))
         if count := comment_count(int(this.key)):
             page.subtasks.append(Task("comment", SOURCE, this.key, version=str(count), depth=2, parent=this.key))
 
     def _comments(self, this: PageReference, page: PageCommit) -> None:
         post = int(this.key)
         rows = min(COMMENTS_PER_PAGE, comment_count(post) - (this.number - 1) * COMMENTS_PER_PAGE)
-        page.items.extend(next(self.comments)[:rows])
+        mine = _beginning(this.key)
+        page.items.extend(item.replace(_MARK, mine) for item in next(self.comments[this.number])[:rows])
         if this.number < comment_pages(post):
             _follow(page, this, When.ALWAYS)
 
@@ -88,9 +100,13 @@ def _fingerprint(page: PageReference) -> str:
     return fingerprint(f"{page.key}\n{page.number}")
 
 
-def _items(extractor: Extractor, key: str, number: int) -> list[bytes]:
-    url = extractor.url(key, number, {})
+def _beginning(post: str) -> bytes:
+    return b'"' + post.encode()
+
+
+def _samples(extractor: Extractor, post: int, number: int) -> list[bytes]:
+    url = extractor.url(str(post), number, {})
     body = render(url.removeprefix(extractor.source.base_url).encode())
     assert body is not None
-    extract = extractor.extract(body, url=url, encoding=None, key=key, page=number, params={})
-    return [orjson.dumps(item) for item in extract.items]
+    extract = extractor.extract(body, url=url, encoding=None, key=str(post), page=number, params={})
+    return [orjson.dumps(item).replace(_beginning(str(post)), _MARK) for item in extract.items]

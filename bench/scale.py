@@ -17,6 +17,7 @@ from bench.report import Claim, Report
 from bench.scaling_run import IdleRun, ScalingRun, idle_run, scaling_run
 from bench.shard import ShardRun, shard_run
 from bench.slow_site import SlowSite, slow_site
+from bench.writer_run import WriterRun, writer_run
 
 LATENCY_MS = 200.0
 GROUP = 16
@@ -38,6 +39,7 @@ class Size:
     groups: tuple[int, ...]
     fsyncs: tuple[str, ...]
     shard_s: tuple[float, float]
+    writer_s: tuple[float, float]
 
 
 FULL = Size(
@@ -50,6 +52,7 @@ FULL = Size(
     groups=(1, 2, 4, GROUP, 64),
     fsyncs=("everysec", "always"),
     shard_s=(1.0, 5.0),
+    writer_s=(4.0, 6.0),
 )
 SHORT = Size(
     crews=((1, 1), (2, 1)),
@@ -61,6 +64,7 @@ SHORT = Size(
     groups=(1, GROUP),
     fsyncs=("everysec",),
     shard_s=(0.2, 0.5),
+    writer_s=(0.5, 1.0),
 )
 
 
@@ -79,13 +83,15 @@ def measure(options: argparse.Namespace) -> Report:
         idle = [idle_run(2, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
     shards = [shard_run(group, "no", *size.shard_s) for group in size.groups]
     shards += [shard_run(GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
-    constants = _constants(crews[0], idle[0], shards)
+    writer = writer_run(*size.writer_s)
+    constants = _constants(crews[0], idle[0], shards, writer)
     figures = {
         "latency_ms": LATENCY_MS,
         "concurrency": options.concurrency,
         "replicas": [asdict(run) for run in crews],
         "idle": [asdict(run) for run in idle],
         "shard": [asdict(run) for run in shards],
+        "writer": asdict(writer),
         "constants": asdict(constants),
         "fleets": [asdict(fleet(constants, workers, rate)) for workers, rate in FLEETS],
     }
@@ -111,22 +117,24 @@ def _median(runs: Sequence[ScalingRun]) -> ScalingRun:
     return ScalingRun(**{**figures, **whole})
 
 
-def _constants(busy: ScalingRun, idle: IdleRun, shards: Sequence[ShardRun]) -> Constants:
+def _constants(busy: ScalingRun, idle: IdleRun, shards: Sequence[ShardRun], writer: WriterRun) -> Constants:
     in_memory = [run for run in shards if run.fsync == "no"]
-    durable = [run for run in shards if run.fsync == "everysec"]
+    durable = next(run for run in shards if run.fsync == "everysec")
     page_us, trip_us = fitted([(run.pages_per_trip, run.redis_us_per_page) for run in in_memory])
     return Constants(
-        page_us,
-        trip_us,
-        statistics.median(run.writer_us_per_page for run in in_memory),
-        idle.asked_per_s,
-        idle.redis_us_per_s,
-        idle.bytes_per_s,
-        busy.bytes_in_per_page + busy.bytes_out_per_page,
-        idle.connections,
-        idle.bytes_of_connections,
-        statistics.median(run.waiting_bytes_per_page for run in in_memory),
-        durable[0].disk_bytes_per_page,
+        page_us=page_us,
+        trip_us=trip_us,
+        file_us=durable.redis_us_per_page - next(r.redis_us_per_page for r in in_memory if r.group == durable.group),
+        writer_us=writer.redis_us_per_page,
+        idle_asked_per_s=idle.asked_per_s,
+        idle_us_per_s=idle.redis_us_per_s,
+        idle_bytes_per_s=idle.bytes_per_s,
+        bytes_per_page=busy.bytes_in_per_page + busy.bytes_out_per_page + writer.bytes_per_page,
+        connections=idle.connections,
+        connection_bytes=idle.bytes_of_connections,
+        waiting_bytes=writer.waiting_bytes_per_page,
+        disk_bytes=durable.disk_bytes_per_page,
+        writer_pages_per_s=writer.pages_per_s,
     )
 
 

@@ -9,7 +9,8 @@ from bench.fleet_model import HEADROOM, Constants, fitted, fleet, markdown, trip
 CONSTANTS = Constants(
     page_us=40.0,
     trip_us=100.0,
-    writer_us=10.0,
+    file_us=5.0,
+    writer_us=5.0,
     idle_asked_per_s=1.5,
     idle_us_per_s=200.0,
     idle_bytes_per_s=300.0,
@@ -18,6 +19,7 @@ CONSTANTS = Constants(
     connection_bytes=40_000.0,
     waiting_bytes=3_000.0,
     disk_bytes=5_000.0,
+    writer_pages_per_s=1_000.0,
 )
 
 
@@ -42,7 +44,9 @@ def test_a_fleet_is_its_workers() -> None:
     assert hundred.shards == math.ceil(hundred.redis_cores / HEADROOM)
     assert hundred.network_mb_per_s == pytest.approx(1_000 * 4_000 / 1e6)
     # A connection is half of what a worker's two take
-    assert (hundred.connections, hundred.connections_mb) == (200, pytest.approx(4.0))
+    assert hundred.writers == pytest.approx(1)
+    assert hundred.connections == 200
+    assert hundred.connections_mb == pytest.approx(4.0)
 
 
 def test_tables_have_a_row_for_each_fleet() -> None:

@@ -37,14 +37,16 @@ def test_a_list_page_hands_down_its_posts_and_goes_on_if_any_is_new(imagined: Im
 def test_a_post_is_an_item_and_a_subtask(imagined: Imagined) -> None:
     page = imagined.commit("detail", _lease(root(Task("detail", "bbs", str(POST)))))
     assert [task.stage for task in page.subtasks] == ["comment"]
-    assert [item["type"] for item in _items(page)] == ["post"]
+    assert [(item["type"], item["post_id"]) for item in _items(page)] == [("post", str(POST))]
 
 
 def test_comment_pages_hold_all_comments_and_lead_to_each_other(imagined: Imagined) -> None:
-    payloads, items = [root(Task("comment", "bbs", str(POST)))], 0
+    payloads, items = [root(Task("comment", "bbs", str(POST)))], []
     for payload in payloads:
         page = imagined.commit("comment", _lease(payload))
         payloads += [child.payload for child in page.children]
-        assert {item["type"] for item in _items(page)} == {"comment"}
-        items += len(page.items)
-    assert (len(payloads), items) == (3, comment_count(POST))
+        items += _items(page)
+    assert len(payloads) == 3
+    assert {(item["type"], item["post_id"]) for item in items} == {("comment", str(POST))}
+    assert {item["comment_id"] for item in items} == {str(POST * 1000 + n) for n in range(comment_count(POST))}
+    assert {item["parent_id"] for item in items} < {None, *(item["comment_id"] for item in items)}
