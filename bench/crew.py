@@ -97,8 +97,13 @@ def crew(replicas: int, redis_url: str, site_url: str, terms: Terms) -> Iterator
             yield this
         finally:
             fleet.stop()
-            logs = "\n".join(log.read_text() for log in folder.glob("*.log")).strip()
-            if logs:
-                print(f"The replicas said:\n{logs[-4000:]}", file=sys.stderr)
+            for line in _complaints(folder):
+                print(line, file=sys.stderr)
         this.tallies = [Tally(**json.loads(file.read_text())) for file in folder.glob("*.json")]
         deployment.client.close()
+
+
+def _complaints(folder: Path) -> list[str]:
+    """What the replicas logged, but for what Scrapy says of itself when it starts."""
+    lines = [line for log in folder.glob("*.log") for line in log.read_text().splitlines()]
+    return [line for line in lines if "[warning" in line or "[error" in line or "Error" in line]

@@ -1,7 +1,7 @@
 """Paging: each page leads to the next, or the first to all of them; time to finish, and the queue's depth meanwhile.
 
 Chained is what the stages do by their sources. Fanned out is what a spider of one's own may do by yielding all requests
-at once: `bench.replica.Fanned`. The site answers after 200 ms; one replica, 16 downloads at a time.
+at once: `bench.replica.Fanned`. The site answers after 100 to 300 ms; one replica, 16 downloads at a time.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Scale: replicas on a slow site, what one Redis carries, and what a fleet of 100 and 1,000 workers would ask of it.
 
-Replicas are the comment collector itself. The site answers after 200 ms, so that neither this machine nor Redis is the
-limit. What one Redis carries is measured with clients that say what workers say and download nothing.
+Replicas are the comment collector itself. The site answers after 100 to 300 ms, so that neither this machine nor Redis
+is the limit. What one Redis carries is measured with clients that say what workers say and download nothing.
 """
 
 import argparse
@@ -192,7 +192,7 @@ def _plots(crews: Sequence[ScalingRun], shards: Sequence[ShardRun]) -> list[Plot
     return [
         Plot(
             "scale-replicas",
-            f"Replicas on a site that answers after {LATENCY_MS:.0f} ms",
+            f"Replicas on a site that answers after {LATENCY_MS:.0f} ms on average",
             "replicas",
             "pages/s",
             {

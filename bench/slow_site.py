@@ -45,9 +45,9 @@ class SlowSite:
         counts = ((str(post["post_id"]), int(post["comment_count"])) for post in listed(self.url))
         return [Post(key, math.ceil(count / COMMENTS_PER_PAGE)) for key, count in counts if count]
 
-    def slow_down(self, latency_ms: float) -> None:
-        """Every answer takes at least so long from now on."""
-        self._ask("/knobs", {"latency_ms": latency_ms})
+    def slow_down(self, mean_ms: float) -> None:
+        """Answers take so long on average from now on: from half of it to half more, or all would come at once."""
+        self._ask("/knobs", {"latency_ms": mean_ms / 2, "jitter_ms": mean_ms})
 
     def downloads(self) -> Downloads:
         """What was asked for."""
