@@ -46,12 +46,12 @@ FULL = Size(
     crews=((1, 1), (2, 1), (4, 1), (4, 8)),
     forum=("--forums", "40", "--mean-comments", "55"),
     rounds=2,
-    crew_s=(2.0, 10.0),
+    crew_s=(2.0, 8.0),
     idle=(1, 8),
-    idle_s=(6.0, 15.0),
+    idle_s=(5.0, 13.0),
     groups=(1, 2, 4, GROUP, 64),
     fsyncs=("everysec", "always"),
-    shard_s=(1.0, 5.0),
+    shard_s=(1.0, 4.0),
     writer_s=(4.0, 6.0),
 )
 SHORT = Size(
