@@ -51,7 +51,7 @@ def measure(options: argparse.Namespace) -> Report:
         for number in range(options.rounds or size.rounds):
             for paging in (FANNED, CHAINED) if number % 2 else (CHAINED, FANNED):
                 for run in paging_runs(f"redis://127.0.0.1:{port}/0", site, loads, Terms(paging=paging)):
-                    print(run, file=sys.stderr, flush=True)
+                    print(f"{run.load}, {run.paging}: {run.seconds:.2f} s", file=sys.stderr, flush=True)
                     runs.append(run)
     rows = [_row(load, paging, runs) for load in loads for paging in (CHAINED, FANNED)]
     figures = {"latency_ms": LATENCY_MS, "runs": [asdict(run) for run in runs]}

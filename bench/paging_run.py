@@ -21,6 +21,11 @@ class Sample:
     requests: int
     leased: int
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """What waited, whenever."""
+        return self.tasks, self.requests, self.leased
+
 
 @dataclass(frozen=True, slots=True)
 class PagingRun:
@@ -65,6 +70,9 @@ def _collect(those: Crew, site: SlowSite, load: str, posts: Sequence[Post], pagi
 
     def over(now: Books) -> bool:
         samples.append(Sample(time.perf_counter() - begin, now.tasks, now.requests, now.leased))
+        # Of a stretch in which nothing moved, its ends are enough.
+        if len(samples) > 2 and samples[-1].counts == samples[-2].counts == samples[-3].counts:
+            del samples[-2]
         return now.open == 0
 
     those.until(over, _LONGEST_S, every_s=_SAMPLE_S)
