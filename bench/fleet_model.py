@@ -31,7 +31,10 @@ class Constants:
     """The item writer, a page."""
     idle_asked_per_s: float
     """What a worker of one partition without work asks."""
+    own_us_per_s: float
+    """A Redis that nobody uses."""
     idle_us_per_s: float
+    """A worker without work, beyond that."""
     idle_bytes_per_s: float
     bytes_per_page: float
     """In and out of Redis, the item writer's too."""
@@ -102,7 +105,7 @@ def fleet(constants: Constants, workers: int, pages_per_s: float, redis_away_s: 
         pages * constants.disk_bytes / 1e6,
         connections,
         connections * constants.connection_bytes / constants.connections / 1e6,
-        workers * constants.idle_us_per_s / 1e6,
+        (constants.own_us_per_s + workers * constants.idle_us_per_s) / 1e6,
         pages / constants.writer_pages_per_s,
     )
 

@@ -14,12 +14,16 @@ from bench.fleet_model import FLEETS, Constants, fitted, fleet
 from bench.plots import Plot
 from bench.redis_server import redis_server
 from bench.report import Claim, Report
-from bench.scaling_run import IdleRun, ScalingRun, idle_run, scaling_run
+from bench.scaling_run import IdleRun, ScalingRun, idle_run, own_us_per_s, scaling_run
 from bench.shard import ShardRun, shard_run
 from bench.slow_site import SlowSite, slow_site
 from bench.writer_run import WriterRun, writer_run
 
 LATENCY_MS = 200.0
+QUIET_GROUP, QUIET_PAUSE_S = 2, 0.02
+"""Trips as those of a few replicas on a slow site: does a Redis with little to do spend more on each?"""
+IDLE = 4
+"""Replicas without work."""
 GROUP = 16
 """Pages of a trip for the claim, and for what an append-only file costs: about what one busy worker's trips carry."""
 
@@ -80,22 +84,25 @@ def measure(options: argparse.Namespace) -> Report:
     with redis_server() as port, slow_site(*size.forum) as site:
         url = f"redis://127.0.0.1:{port}/0"
         crews = _crews(size, options.rounds or size.rounds, url, site, options.concurrency)
-        idle = [idle_run(2, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
+        own_us = own_us_per_s(url, size.idle_s[1])
+        idle = [idle_run(IDLE, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
     shards = [shard_run(group, "no", *size.shard_s) for group in size.groups]
+    quiet = shard_run(QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
     shards += [shard_run(GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
     writer = writer_run(*size.writer_s)
-    constants = _constants(crews[0], idle[0], shards, writer)
+    constants = _constants(crews[0], own_us, idle[0], shards, writer)
     figures = {
         "latency_ms": LATENCY_MS,
         "concurrency": options.concurrency,
         "replicas": [asdict(run) for run in crews],
         "idle": [asdict(run) for run in idle],
         "shard": [asdict(run) for run in shards],
+        "quiet": asdict(quiet),
         "writer": asdict(writer),
         "constants": asdict(constants),
         "fleets": [asdict(fleet(constants, workers, rate)) for workers, rate in FLEETS],
     }
-    rows = [_crew_row(run, crews[0].pages_per_s) for run in crews] + [_shard_row(run) for run in shards]
+    rows = [_crew_row(run, crews[0].pages_per_s) for run in crews] + [_shard_row(run) for run in [*shards, quiet]]
     return Report("scale", TITLES, rows, figures, _claims(crews, shards), _plots(crews, shards))
 
 
@@ -117,7 +124,9 @@ def _median(runs: Sequence[ScalingRun]) -> ScalingRun:
     return ScalingRun(**{**figures, **whole})
 
 
-def _constants(busy: ScalingRun, idle: IdleRun, shards: Sequence[ShardRun], writer: WriterRun) -> Constants:
+def _constants(
+    busy: ScalingRun, own_us: float, idle: IdleRun, shards: Sequence[ShardRun], writer: WriterRun
+) -> Constants:
     in_memory = [run for run in shards if run.fsync == "no"]
     durable = next(run for run in shards if run.fsync == "everysec")
     page_us, trip_us = fitted([(run.pages_per_trip, run.redis_us_per_page) for run in in_memory])
@@ -127,7 +136,8 @@ def _constants(busy: ScalingRun, idle: IdleRun, shards: Sequence[ShardRun], writ
         file_us=durable.redis_us_per_page - next(r.redis_us_per_page for r in in_memory if r.group == durable.group),
         writer_us=writer.redis_us_per_page,
         idle_asked_per_s=idle.asked_per_s,
-        idle_us_per_s=idle.redis_us_per_s,
+        own_us_per_s=own_us,
+        idle_us_per_s=idle.redis_us_per_s - own_us / IDLE,
         idle_bytes_per_s=idle.bytes_per_s,
         bytes_per_page=busy.bytes_in_per_page + busy.bytes_out_per_page + writer.bytes_per_page,
         connections=idle.connections,
@@ -157,7 +167,9 @@ def _crew_row(run: ScalingRun, alone: float) -> list[str]:
 
 def _shard_row(run: ShardRun) -> list[str]:
     return [
-        f"{run.pages_per_trip:.1f} pages a trip" + ("" if run.fsync == "no" else f", appendfsync {run.fsync}"),
+        f"{run.pages_per_trip:.1f} pages a trip"
+        + ("" if run.fsync == "no" else f", fsync {run.fsync}")
+        + (", few trips" if run.pause_s else ""),
         f"{run.pages_per_s:,.0f}",
         "-",
         f"{run.redis_us_per_page:.0f}",

@@ -10,6 +10,7 @@ from redis import Redis
 from bench.crew import Terms, crew
 from bench.server_use import ServerUse
 from bench.slow_site import Post, SlowSite
+from threadmill.store.connection import connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ScalingRun:
 
 @dataclass(frozen=True, slots=True)
 class IdleRun:
-    """Replicas without work, each figure of one replica."""
+    """Replicas without work, each figure of one replica, with its share of what Redis does by itself."""
 
     partitions: int
     asked_per_s: float
@@ -104,6 +105,15 @@ def idle_run(replicas: int, redis_url: str, site: SlowSite, terms: Terms, settle
     )
     print(run, file=sys.stderr, flush=True)
     return run
+
+
+def own_us_per_s(redis_url: str, seconds: float) -> float:
+    """CPU that a Redis nobody uses spends by itself, in us a second."""
+    with connect(redis_url) as client:
+        before = ServerUse.of(client)
+        time.sleep(seconds)
+        used = ServerUse.of(client) - before
+    return used.cpu_us / used.wall_s
 
 
 def _connections(ours: Redis) -> list[int]:

@@ -19,6 +19,7 @@ class ShardRun:
 
     group: int
     fsync: str
+    pause_s: float
     pages: int
     pages_per_s: float
     busy: float
@@ -31,9 +32,9 @@ class ShardRun:
     disk_bytes_per_page: float
 
 
-def shard_run(group: int, fsync: str, warm_up_s: float, seconds: float) -> ShardRun:
-    """Loads a new Redis and measures `seconds` of it."""
-    with shard_load(fsync) as load, load.clients(group, warm_up_s + seconds + 0.5) as said:
+def shard_run(group: int, fsync: str, warm_up_s: float, seconds: float, pause_s: float = 0.0) -> ShardRun:
+    """Loads a new Redis and measures `seconds` of it; its clients wait `pause_s` before each trip."""
+    with shard_load(fsync) as load, load.clients(group, warm_up_s + seconds + 0.5, pause_s) as said:
         time.sleep(warm_up_s)
         done, items, size = load.books.done, load.items, load.file_bytes
         before = ServerUse.of(load.client)
@@ -43,6 +44,7 @@ def shard_run(group: int, fsync: str, warm_up_s: float, seconds: float) -> Shard
     result = ShardRun(
         group=group,
         fsync=fsync,
+        pause_s=pause_s,
         pages=pages,
         pages_per_s=pages / used.wall_s,
         busy=used.busy,

@@ -28,11 +28,12 @@ _LEASE_TTL_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """redis_url; group: pages of a trip at most; seconds to go on."""
+    """redis_url; group: pages of a trip at most; seconds to go on; pause_s between trips."""
 
     redis_url: str
     group: int
     seconds: float
+    pause_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ def work(order: Order) -> Said:
             # The last stage first: so the stages keep the shares that a steady crawl has.
             leased = 0
             for hand in hands:
+                time.sleep(order.pause_s)
                 leased = hand.trip()
                 if leased == order.group:
                     break

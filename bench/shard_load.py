@@ -59,12 +59,12 @@ class ShardLoad:
         return int(self.client.info("persistence").get("aof_current_size", 0))
 
     @contextmanager
-    def clients(self, group: int, seconds: float) -> Iterator[list[Said]]:
+    def clients(self, group: int, seconds: float, pause_s: float = 0.0) -> Iterator[list[Said]]:
         """Clients at work for so long, at least one by now; what they said is in the list after the block.
 
         Raises `RuntimeError` if one fails, or the books do not balance when all have ended.
         """
-        order = Order(self.url, group, seconds)
+        order = Order(self.url, group, seconds, pause_s)
         command = [sys.executable, "-m", "bench.shard_client", json.dumps(asdict(order))]
         said: list[Said] = []
         with ExitStack() as stack:

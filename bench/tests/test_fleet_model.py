@@ -12,6 +12,7 @@ CONSTANTS = Constants(
     file_us=5.0,
     writer_us=5.0,
     idle_asked_per_s=1.5,
+    own_us_per_s=1_000.0,
     idle_us_per_s=200.0,
     idle_bytes_per_s=300.0,
     bytes_per_page=4_000.0,
