@@ -36,6 +36,9 @@ class Constants:
     idle_us_per_s: float
     """A worker without work, beyond that."""
     idle_bytes_per_s: float
+    lane_asked_per_s: float
+    """What a worker of several lanes without work asks, for each of them."""
+    lane_us_per_s: float
     bytes_per_page: float
     """In and out of Redis, the item writer's too."""
     disk_bytes: float
@@ -110,6 +113,14 @@ def fleet(constants: Constants, workers: int, pages_per_s: float, redis_away_s: 
     )
 
 
+def idle(constants: Constants, workers: int, lanes: int) -> tuple[float, float]:
+    """(asked a second, Redis cores) of workers that serve `lanes` lanes without work."""
+    if lanes == 1:
+        return workers * constants.idle_asked_per_s, workers * constants.idle_us_per_s / 1e6
+    return workers * lanes * constants.lane_asked_per_s, workers * lanes * constants.lane_us_per_s / 1e6
+
+
+LANES = [(workers, lanes) for workers in (100, 1_000) for lanes in (1, 8, 100)]
 FLEETS = [(workers, rate) for workers in (100, 1_000) for rate in (1.0, 10.0, 80.0)]
 """Workers and pages/s of each: two polite ones, and one that a site answers within 200 ms, 16 at a time."""
 
@@ -124,6 +135,10 @@ def markdown(document: dict[str, Any]) -> str:
     for workers, rate in FLEETS:
         values = asdict(fleet(constants, workers, rate)).values()
         lines.append("| " + " | ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.3g}" for v in values) + " |")
+    lines += ["", "| workers | lanes of each | asked a second | redis cores |", "|---|---|---|---|"]
+    for workers, lanes in LANES:
+        asked, cores = idle(constants, workers, lanes)
+        lines.append(f"| {workers:,} | {lanes} | {asked:,.0f} | {cores:,.3f} |")
     return "\n".join(lines)
 
 

@@ -90,7 +90,7 @@ def measure(options: argparse.Namespace) -> Report:
     quiet = shard_run(QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
     shards += [shard_run(GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
     writer = writer_run(*size.writer_s)
-    constants = _constants(crews[0], own_us, idle[0], shards, writer)
+    constants = _constants(crews[0], own_us, idle, shards, writer)
     figures = {
         "latency_ms": LATENCY_MS,
         "concurrency": options.concurrency,
@@ -125,7 +125,7 @@ def _median(runs: Sequence[ScalingRun]) -> ScalingRun:
 
 
 def _constants(
-    busy: ScalingRun, own_us: float, idle: IdleRun, shards: Sequence[ShardRun], writer: WriterRun
+    busy: ScalingRun, own_us: float, idle: Sequence[IdleRun], shards: Sequence[ShardRun], writer: WriterRun
 ) -> Constants:
     in_memory = [run for run in shards if run.fsync == "no"]
     durable = next(run for run in shards if run.fsync == "everysec")
@@ -135,13 +135,15 @@ def _constants(
         trip_us=trip_us,
         file_us=durable.redis_us_per_page - next(r.redis_us_per_page for r in in_memory if r.group == durable.group),
         writer_us=writer.redis_us_per_page,
-        idle_asked_per_s=idle.asked_per_s,
+        idle_asked_per_s=idle[0].asked_per_s,
         own_us_per_s=own_us,
-        idle_us_per_s=idle.redis_us_per_s - own_us / IDLE,
-        idle_bytes_per_s=idle.bytes_per_s,
+        idle_us_per_s=idle[0].redis_us_per_s - own_us / IDLE,
+        idle_bytes_per_s=idle[0].bytes_per_s,
+        lane_asked_per_s=idle[-1].asked_per_s / idle[-1].partitions,
+        lane_us_per_s=(idle[-1].redis_us_per_s - own_us / IDLE) / idle[-1].partitions,
         bytes_per_page=busy.bytes_in_per_page + busy.bytes_out_per_page + writer.bytes_per_page,
-        connections=idle.connections,
-        connection_bytes=idle.bytes_of_connections,
+        connections=idle[0].connections,
+        connection_bytes=idle[0].bytes_of_connections,
         waiting_bytes=writer.waiting_bytes_per_page,
         disk_bytes=durable.disk_bytes_per_page,
         writer_pages_per_s=writer.pages_per_s,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bench.fleet_model import HEADROOM, Constants, fitted, fleet, markdown, trips_per_s
+from bench.fleet_model import HEADROOM, Constants, fitted, fleet, idle, markdown, trips_per_s
 
 CONSTANTS = Constants(
     page_us=40.0,
@@ -15,6 +15,8 @@ CONSTANTS = Constants(
     own_us_per_s=1_000.0,
     idle_us_per_s=200.0,
     idle_bytes_per_s=300.0,
+    lane_asked_per_s=5.0,
+    lane_us_per_s=100.0,
     bytes_per_page=4_000.0,
     connections=2.0,
     connection_bytes=40_000.0,
@@ -54,4 +56,9 @@ def test_tables_have_a_row_for_each_fleet() -> None:
     constants = {name: getattr(CONSTANTS, name) for name in CONSTANTS.__dataclass_fields__}
     text = markdown({"constants": constants})
     assert "| `trip_us` | 100.0 |" in text
-    assert len([line for line in text.splitlines() if line.startswith(("| 100 |", "| 1,000 |"))]) == 6
+    assert len([line for line in text.splitlines() if line.startswith(("| 100 |", "| 1,000 |"))]) == 12
+
+
+def test_idle_workers_ask_for_each_lane() -> None:
+    assert idle(CONSTANTS, 100, 1) == pytest.approx((150, 0.02))
+    assert idle(CONSTANTS, 100, 8) == pytest.approx((4_000, 0.08))
