@@ -95,9 +95,7 @@ def _parse() -> tuple[dict[str, argparse.ArgumentParser], argparse.Namespace]:
     parsers = {"": parser}
     for name, benchmark in BENCHMARKS.items():
         about = _about(benchmark)
-        parsers[name] = _common(
-            commands.add_parser(name, help=about.replace("%", "%%"), description=about.replace("%", "%%"))
-        )
+        parsers[name] = _common(commands.add_parser(name, help=about.replace("%", "%%"), description=about))
         benchmark.add_arguments(parsers[name])
     _common(commands.add_parser("all", help="every benchmark, one after the other, and all claims at the end"))
     commands.add_parser("docs", help="write the tables and plots of the last full runs into docs/")
