@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.console import Console
 
-from bench import growth, isolation, latency, memory, paging, scale, steady, throughput
+from bench import growth, isolation, latency, levers, memory, paging, scale, steady, throughput
 from bench.docs import write_docs
 from bench.progress import Progress, say
 from bench.report import Claim, Report, print_claims
@@ -30,6 +30,7 @@ class Benchmark(Protocol):
 # One line each: the order of `all` and of docs/performance.md.
 BENCHMARKS: dict[str, Benchmark] = {
     "throughput": throughput,
+    "levers": levers,
     "steady": steady,
     "latency": latency,
     "isolation": isolation,

@@ -35,7 +35,8 @@ class Side:
     stored_items: Callable[[Redis], int] | None = None
 
 
-def _module(name: str, *flags: str) -> Callable[[Run], list[str]]:
+def module(name: str, *flags: str) -> Callable[[Run], list[str]]:
+    """How a side's module is started."""
     return lambda run: [sys.executable, "-m", name, run.to_json(), *flags]
 
 
@@ -59,44 +60,44 @@ SIDES: dict[str, Side] = {
         Side(
             "aiohttp",
             "a bare aiohttp client with the same parsing, no crawler: the limit",
-            _module("bench.peers.bare_aiohttp"),
+            module("bench.peers.bare_aiohttp"),
             uses_redis=False,
         ),
         Side(
             "scrapy-redis-stats",
             "the same with its RedisStatsCollector",
-            _module("bench.peers.scrapy_redis", "--stats"),
+            module("bench.peers.scrapy_redis", "--stats"),
             stored_items=_scrapy_redis_items,
         ),
         Side(
             "crawlee",
             "crawlee-python, request queue and dataset in Redis",
-            _module("bench.peers.crawlee_redis"),
+            module("bench.peers.crawlee_redis"),
             needs_json=True,
             stored_items=_crawlee_items,
         ),
         Side(
             "scrapy-redis",
             "scheduler, dupefilter and items in Redis",
-            _module("bench.peers.scrapy_redis"),
+            module("bench.peers.scrapy_redis"),
             stored_items=_scrapy_redis_items,
         ),
         Side(
             "scrapy-lean",
             "plain Scrapy, lean settings and items batched by hand, in memory",
-            _module("bench.peers.lean_scrapy"),
+            module("bench.peers.lean_scrapy"),
             uses_redis=False,
         ),
         Side(
             BASELINE,
             "plain Scrapy, default settings, in memory",
-            _module("bench.peers.plain_scrapy"),
+            module("bench.peers.plain_scrapy"),
             uses_redis=False,
         ),
         Side(
             THREADMILL,
             "one detail and comment worker, every guarantee on",
-            _module("bench.threadmill_side"),
+            module("bench.threadmill_side"),
             stored_items=_threadmill_items,
         ),
     )
