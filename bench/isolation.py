@@ -26,7 +26,7 @@ SIDES: dict[str, Start] = {
     "scrapy-redis, FIFO": scrapy_redis("FifoQueue"),
 }
 RATIO = 0.95
-FULL, FULL_ROUNDS = Plan(boards=4, list_pages=75, concurrency=4, latency_s=0.1, limit_s=12.0), 3
+FULL, FULL_ROUNDS = Plan(boards=4, list_pages=65, concurrency=4, latency_s=0.1, limit_s=10.5), 3
 SHORT, SHORT_ROUNDS = Plan(boards=4, list_pages=8, concurrency=4, latency_s=0.05, limit_s=1.5), 1
 
 Pair = dict[bool, Scan]
