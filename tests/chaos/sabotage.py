@@ -36,7 +36,7 @@ _DELAYED = 'redis.call("ZADD", delayed, now + tonumber(wait), string.sub(member,
 _DONE = 'count(stats, "done", 1) count_job(job, stage, "done", 1)'
 _STORE = "refused = self._until_done(lambda: self._store.write(batch.items)) if batch.items else []"
 _HELD = 'redis.call("HGET", leased, lease)'
-_NOBODY = 'string.rep("\\0", 8) .. compose("", "", "0", "0", "0", "")'
+_NOBODY = 'string.rep("\\0", 8) .. compose("", "", "0", "0", "0", "", "")'
 _NEWER = "new.{0} > table.c.{0}"
 _OTHER = "new.{0} != table.c.{0}"
 _UPSERT = "item_writer.sql_store:_Upsert.__init__"

@@ -92,6 +92,15 @@ def test_exact_filter_keeps_its_buckets_as_intsets(client: redis.Redis) -> None:
     assert {client.object("ENCODING", key) for key in keys} == {b"intset"}
 
 
+def test_exact_filter_forgets_one_id_of_many(client: redis.Redis) -> None:
+    # Given 5,000 ids; when one is taken out of its bucket (docs/redis-keys.md); then it alone is new
+    texts = [f"post/{n}" for n in range(5_000)]
+    new(client, ExactFilter(), texts)
+    gone = fingerprint(texts[42])
+    assert client.srem(f"{ROOT}:{int(gone[-7:]) % 4096}", gone) == 1
+    assert [n for n, one in enumerate(new(client, ExactFilter(), texts)) if one] == [42]
+
+
 @pytest.mark.parametrize("error", [0.01, 0.001])
 def test_bloom_filter_errs_less_than_stated_and_never_forgets(client: redis.Redis, error: float) -> None:
     # Given a filter that has to grow four layers to hold 20,000 ids

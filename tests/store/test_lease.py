@@ -61,6 +61,15 @@ def test_a_repeated_lease_never_overwrites_another(shop: Workshop, settled: int)
     assert (shop.books.requests, shop.books.leased, shop.books.done) == (2, 1, 1)
 
 
+def test_a_repeated_lease_of_a_forgotten_worker_gives_the_same_leases(shop: Workshop) -> None:
+    # Given a worker that was forgotten while it held leases; when its call comes again; then nothing more is taken
+    shop.queue(b"a", b"b", b"c", b"d")
+    first = look(shop, 2, number=1).leases
+    shop.client.delete(shop.keys.reports)
+    assert look(shop, 2, number=1).leases == first
+    assert shop.books.leased == 2
+
+
 def test_delayed_requests_come_back_when_they_are_due(shop: Workshop) -> None:
     # Given a page that waits for a minute
     shop.queue(b"slow")

@@ -190,8 +190,11 @@ def test_size_is_counted_in_bytes(filler: str) -> None:
 
 def packed(task: Task) -> dict[bytes, bytes]:
     """As submit writes it."""
-    key, parent, extras = task.key, task.parent, task.extras()
-    return {b"k": key.encode(), b"p": parent.encode(), b"j": task.job.encode(), b"o": task.known.encode(), b"x": extras}
+    fields = {b"k": task.key, b"p": task.parent, b"j": task.job, b"d": str(task.depth)}
+    seldom = {b"o": task.known.encode(), b"x": task.extras()}
+    return {name: text.encode() for name, text in fields.items()} | {
+        name: value for name, value in seldom.items() if value
+    }
 
 
 def from_fields(entry: dict[bytes, bytes], entry_id: bytes = b"1795000000123-0") -> Task:
@@ -228,9 +231,12 @@ def test_a_replayed_task_has_the_job_of_its_letter() -> None:
         {b"x": b'{"zz":1}'},
         {b"x": b'{"p":"abc"}'},
         {b"x": b'{"a":"text"}'},
-        {b"x": b'{"d":-1}'},
+        {b"d": b"-1"},
+        {b"d": b"one"},
+        {b"x": b""},
         {b"j": b"a b"},
-        {b"o": None},
+        {b"o": b"\xff"},
+        {b"zz": b"1"},
     ],
 )
 def test_a_packed_entry_that_is_no_task_is_malformed(change: dict[bytes, bytes | None]) -> None:

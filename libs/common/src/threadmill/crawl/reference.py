@@ -17,7 +17,7 @@ class PageReference:
 
     source: str
     key: str
-    number: int
+    number: int = 1
     params: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
     depth: int = 0
@@ -51,16 +51,17 @@ class PageReference:
     def dump(self) -> bytes:
         """As JSON: what differs from the defaults, under one-letter names."""
         body = {_SHORT[name]: value for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default}
-        return orjson.dumps({"k": self.key, "n": self.number, **body})
+        return orjson.dumps({"k": self.key, **body})
 
     @classmethod
     def load(cls, data: bytes, source: str) -> PageReference:
         """Raises `ValueError`, `KeyError` or `TypeError` when the bytes are not a reference."""
         body: dict[str, Any] = orjson.loads(data)
-        return cls(source, body.pop("k"), body.pop("n"), **{_LONG[short]: value for short, value in body.items()})
+        return cls(source, body.pop("k"), **{_LONG[short]: value for short, value in body.items()})
 
 
 _SHORT = {
+    "number": "n",
     "params": "a",
     "priority": "p",
     "depth": "d",

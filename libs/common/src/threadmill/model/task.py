@@ -123,9 +123,10 @@ class Task:
             job, deaths = entry[b"j"].decode("utf-8", "replace"), entry.get(b"h", b"").count(b"\x1e")
             return replace(task, job=job, attempts=deaths).checked()
         try:
-            extra = orjson.loads(entry[b"x"]) if entry[b"x"] else {}
-            body = {_SHORT[short]: value for short, value in extra.items()}
-            body |= {name: entry[short].decode() for short, name in _PACKED.items()}
+            extra = orjson.loads(entry[b"x"]) if b"x" in entry else {}
+            body = {"key": entry[b"k"].decode()} | {_SHORT[short]: value for short, value in extra.items()}
+            body |= {_PACKED[short]: value.decode() for short, value in entry.items() if short != b"x"}
+            body["depth"] = int(body.get("depth", 0))
             _check(body)
             return cls(stage=stage, source=source, submitted_at=int(entry_id.split(b"-")[0]), **body)
         except (KeyError, ValueError, AttributeError, TypeError) as error:
@@ -135,11 +136,11 @@ class Task:
 _DEFAULTS: dict[str, Any] = {
     f.name: f.default if f.name != "params" else {} for f in fields(Task) if f.name not in ("stage", "source", "key")
 }
-_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"o": "known"}
+_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"d": "depth", b"o": "known"}
+"""Fields of a stream entry, besides `x`; all but `k` may be left out."""
 _SHORT = {
     "a": "params",
     "p": "priority",
-    "d": "depth",
     "n": "attempts",
     "t": "trace",
     "f": "force",

@@ -85,7 +85,8 @@ class StageStore:
         keys = self.keys
         args: list[Arg] = [self.stage.name, token, job]
         for task in tasks:
-            args += [task.key, self._task_id(task), task.version, self._force(task), task.parent, task.extras()]
+            args += [task.key, self._task_id(task), task.version, self._force(task)]
+            args += [task.parent, task.depth, task.extras()]
         stream = keys.express if express else keys.tasks
         token_key = keys.seen_part(f"submitted:{token}")
         return self._call("submit", (stream, keys.stats, keys.seen, self.lane.jobs_prefix, token_key), args, tuple)
@@ -96,7 +97,7 @@ class StageStore:
         args: list[Arg] = [GROUP, self.stage.name]
         for admission in admissions:
             entry = admission.entry
-            args += [entry.id, int(entry.streamed), admission.job, entry.run, entry.history, len(admission.roots)]
+            args += [entry.id, int(entry.streamed), admission.job, entry.history, len(admission.roots)]
             for priority, payload in admission.roots:
                 args += [priority, payload]
         stream = keys.express if express else keys.tasks
@@ -143,7 +144,7 @@ class StageStore:
                     task.version,
                     self._force(task, EXPRESS),
                 ]
-                args += [task.parent, task.extras()]
+                args += [task.parent, task.depth, task.extras()]
             args += [len(page.items), b"[" + b",".join(page.items) + b"]" if page.items else b""]
         return self._call("commit", tuple(roots), args, _committed)
 

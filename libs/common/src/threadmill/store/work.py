@@ -10,6 +10,7 @@ from enum import IntEnum
 from threadmill.model.task import Task
 
 SEPARATOR = b"\x1f"
+_PAST = b"\x1c"
 _HISTORY = re.compile(rb"(?:\d{1,15}\x1d[^\x1d-\x1f]{0,500}\x1d\d{1,15}\x1d\d{1,15}\x1d[^\x1d-\x1f]{0,500}\x1e){0,10}")
 
 
@@ -19,7 +20,7 @@ class Record:
 
     job: str
     run: str
-    """The task this request descends from within its stage; its pages share a dupefilter."""
+    """All that one task caused in its stage, named by its first request's sequence; it has a dupefilter of its own."""
     priority: int
     deliveries: int
     """How often a worker died with it."""
@@ -31,7 +32,8 @@ class Record:
 
     @classmethod
     def parse(cls, data: bytes) -> Record:
-        job, run, priority, deliveries, failures, history, payload = data.split(SEPARATOR, 6)
+        job, run, priority, past, payload = data.split(SEPARATOR, 4)
+        deliveries, failures, history = past.split(_PAST, 2) if past else (0, 0, b"")
         return cls(job.decode(), run.decode(), int(priority or 0), int(deliveries), int(failures), history, payload)
 
 
@@ -77,10 +79,6 @@ class Entry:
     def name(self) -> tuple[bool, bytes]:
         """Which entry it is: the two streams may have equal ids."""
         return (self.express, self.id)
-
-    @property
-    def run(self) -> str:
-        return ("x" if self.express else "") + self.id.decode()
 
     @property
     def raw(self) -> bytes:

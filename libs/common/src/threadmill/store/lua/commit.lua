@@ -6,7 +6,7 @@
 --      children: n, and n times: condition (0 always, 1 if something new was submitted, 2 if nothing was),
 --                fingerprint ("" = do not filter), priority, payload
 --      subtasks: n, and n times: target (1-based), key, filter id, version, force (0 no, 1 yes, 2 yes and express),
---                parent, extras
+--                parent, depth, extras
 --      items: n, JSON array
 -- Returns per page: committed (1, 0 = fenced), queued, submitted, filtered.
 -- Twice: the leases are gone, so every page is fenced and nothing happens.
@@ -23,7 +23,7 @@ for _ = 1, tonumber(ARGV[3]) do
   local child_at = i + 4
   local subtask_at = child_at + 4 * children
   local subtasks = tonumber(ARGV[subtask_at])
-  local item_at = subtask_at + 1 + 7 * subtasks
+  local item_at = subtask_at + 1 + 8 * subtasks
   i = item_at + 2
   local member = redis.call("HGET", leased, lease)
   local queued, submitted, filtered = 0, 0, 0
@@ -32,15 +32,15 @@ for _ = 1, tonumber(ARGV[3]) do
     redis.call("HDEL", leased, lease)
     redis.call("ZREM", leases, lease)
 
-    for at = subtask_at + 1, item_at - 1, 7 do
-      local target, key, id, version, force, parent, extras = unpack(ARGV, at, at + 6)
+    for at = subtask_at + 1, item_at - 1, 8 do
+      local target, key, id, version, force, parent, depth, extras = unpack(ARGV, at, at + 7)
       target = tonumber(target)
       local root = 6 + 4 * target
       local stream = force == "2" and KEYS[root + 1] or KEYS[root]
       local target_stats, target_seen = KEYS[root + 2], KEYS[root + 3]
       local new, known = seen_task.add(target_seen, "", id, version)
       if new or force ~= "0" then
-        redis.call("XADD", stream, "*", "k", key, "p", parent, "j", job, "o", force ~= "0" and "" or known, "x", extras)
+        add_task(stream, job, key, parent, depth, force ~= "0" and "" or known, extras)
         submitted = submitted + 1
         count(target_stats, "accepted", 1)
         count(target_stats, "streamed", 1)

@@ -15,8 +15,9 @@ local now = now_ms()
 local answer = { 0, -1 }
 
 -- Any of them, not just the first: that one may have been settled or reclaimed already, and a lease must never be
--- written over another.
-if want > 0 then
+-- written over another. A worker that was forgotten may still have some.
+local used = redis.call("HGET", reports, worker .. ":lease")
+if want > 0 and number <= tonumber(used or number) then
   local ids = {}
   for i = 1, want do ids[i] = token .. "." .. i end
   local members = redis.call("HMGET", leased, unpack(ids))
@@ -26,7 +27,7 @@ if want > 0 then
       answer[#answer + 1] = string.sub(members[i], 9)
     end
   end
-  if #answer > 2 or number <= tonumber(redis.call("HGET", reports, worker .. ":lease") or 0) then
+  if #answer > 2 or used then
     answer[1] = redis.call("ZCARD", requests)
     if #answer == 2 then answer[2] = 1 end
     return answer

@@ -1,16 +1,41 @@
 -- Shared by every verb that moves work: the record, the clock and the books.
 --
--- record = job US run US priority US deliveries US failures US history US payload   (US = byte 31, which JSON never holds)
--- history = what it died of before it was replayed, "" for almost all; see `remember`
+-- record = job US run US priority US past US payload   (US = byte 31, which JSON never holds); priority "" is 0
+-- past = "" for almost all, else deliveries FS failures FS history   (FS = byte 28)
+-- history = what it died of before it was replayed; see `remember`
 -- member = 8-byte big-endian sequence + record; equal payloads never collapse, equal scores keep their order
-local US = "\31"
+local US, FS = "\31", "\28"
+
+local RECORD = "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31([^\31]*)\31(.*)$"
 
 local function parse(record)
-  return string.match(record, "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31(%d*)\31(%d*)\31([^\31]*)\31(.*)$")
+  local job, run, priority, past, payload = string.match(record, RECORD)
+  local deliveries, failures, history
+  if past and past ~= "" then
+    deliveries, failures, history = string.match(past, "^(%d*)\28(%d*)\28(.*)$")
+  end
+  return job, run, priority, deliveries or "0", failures or "0", history or "", payload
 end
 
 local function compose(job, run, priority, deliveries, failures, history, payload)
-  return table.concat({ job, run, priority, deliveries, failures, history, payload }, US)
+  local past = ""
+  if history ~= "" or tonumber(deliveries) + tonumber(failures) > 0 then
+    past = table.concat({ deliveries, failures, history }, FS)
+  end
+  return table.concat({ job, run, tonumber(priority) == 0 and "" or priority, past, payload }, US)
+end
+
+-- A task as it waits in a stream. The fields are the same for almost all, so that the stream keeps their names once for
+-- many, and numbers take the fewest bytes of all values.
+local function add_task(stream, job, key, parent, depth, known, extras)
+  local fields = { "k", key, "p", parent, "j", job, "d", depth }
+  if known ~= "" then
+    fields[9], fields[10] = "o", known
+  end
+  if extras ~= "" then
+    fields[#fields + 1], fields[#fields + 2] = "x", extras
+  end
+  redis.call("XADD", stream, "*", unpack(fields))
 end
 
 -- A server that is full refuses a script whose first write may take memory, and lets one that has begun go on. What ends
@@ -68,10 +93,11 @@ end
 -- costs nothing. A parked page keeps its run open: it may be replayed. Returns true when the run is over.
 local function run_moves(runs, run, by)
   if run == "" or by == 0 then return false end
-  local open = tonumber(redis.call("HGET", runs, run) or 1) + by
+  local several = redis.call("HGET", runs, run)
+  local open = tonumber(several or 1) + by
   if open > 1 then
     redis.call("HSET", runs, run, open)
-  else
+  elseif several then
     redis.call("HDEL", runs, run)
   end
   return open <= 0
