@@ -19,7 +19,7 @@ from threadmill.crawl.page import Page
 from threadmill.store.calls import Call, run_all
 from threadmill.store.connection import BLOCK_MS, STORE_FAILURES, Client
 from threadmill.store.restart import mend_file
-from threadmill.store.streams import PENDING, TaskStreams
+from threadmill.store.streams import PENDING, TaskStreams, wait_for_tasks
 from threadmill.store.work import Entry
 
 logger = logging.getLogger(__name__)
@@ -119,18 +119,10 @@ class Watcher(threading.Thread):
     def _wait_for_tasks(self, seconds: float) -> None:
         """One blocking read over all lanes, express streams first."""
         block_ms = max(1, int(seconds * 1000))
-        if len(self._lanes) == 1:
-            entries = self._streams[0].read(TASKS_AT_ONCE, block_ms=block_ms)
-            if entries:
-                self._hand_over(self._lanes[0], entries)
-            return
-        found = False
-        for lane, streams in zip(self._lanes, self._streams, strict=True):
-            if entries := streams.read(TASKS_AT_ONCE):
-                found = True
-                self._hand_over(lane, entries)
-        if not found:
-            self._stopped.wait(min(seconds, 0.25))
+        found = wait_for_tasks(self._client, self._streams, self._worker, TASKS_AT_ONCE, block_ms)
+        if any(found):
+            self._taken.clear()
+            self._on_loop(self._take, found)
 
     def _keep(self) -> None:
         """Renew what is under way, say that we live, take over what the dead left."""
@@ -166,12 +158,9 @@ class Watcher(threading.Thread):
                 if entries := streams.read(TASKS_AT_ONCE, start=PENDING) + streams.claim(self._ttl_ms):
                     self._on_loop(self._deliver, lane, entries)
 
-    def _hand_over(self, lane: LaneWork, entries: list[Entry]) -> None:
-        self._taken.clear()
-        self._on_loop(self._take, lane, entries)
-
-    def _take(self, lane: LaneWork, entries: list[Entry]) -> None:
-        self._deliver(lane, entries)
+    def _take(self, found: list[list[Entry]]) -> None:
+        for lane, entries in zip(self._lanes, found, strict=True):
+            self._deliver(lane, entries)
         self._taken.set()
         self._nudge.set()
 

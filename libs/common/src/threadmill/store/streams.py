@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -28,7 +29,7 @@ def ensure_group(client: redis.Redis, stream: str, group: str = GROUP) -> None:
 
 
 class TaskStreams:
-    """The two task streams of a stage, express first, as one consumer reads them."""
+    """The two task streams of a stage in one lane, express first, as one consumer reads them."""
 
     def __init__(self, client: redis.Redis, keys: StageKeys, consumer: str) -> None:
         self._client = client
@@ -36,29 +37,26 @@ class TaskStreams:
         self._consumer = consumer
 
     def ensure_groups(self) -> None:
-        ensure_group(self._client, self._keys.express)
-        ensure_group(self._client, self._keys.tasks)
+        for stream in self.names:
+            ensure_group(self._client, stream)
 
-    def reading(
-        self, count: int, *, block_ms: int | None = None, tasks: bool = True, start: str = NEW
-    ) -> Command[list[Entry]]:
+    def reading(self, count: int, *, tasks: bool = True, start: str = NEW) -> Command[list[Entry]]:
         """Take up to `count` entries of each stream, express ones first; `tasks=False` reads express only.
 
         `start=PENDING` gives again what was delivered to this consumer and not admitted: after a connection error the
-        lost reply may have carried some. Blocks up to `block_ms` if given.
+        lost reply may have carried some.
         """
-        streams = [self._keys.express, self._keys.tasks] if tasks else [self._keys.express]
-        block = () if block_ms is None else ("BLOCK", block_ms)
+        streams = self.names if tasks else self.names[:1]
         group = ("GROUP", GROUP, self._consumer)
         return Command(
-            ("XREADGROUP", *group, "COUNT", count, *block, "STREAMS", *streams, *[start for _ in streams]),
+            ("XREADGROUP", *group, "COUNT", count, "STREAMS", *streams, *[start for _ in streams]),
             self._entries,
         )
 
-    def read(self, count: int, *, block_ms: int | None = None, start: str = NEW) -> list[Entry]:
+    def read(self, count: int, *, start: str = NEW) -> list[Entry]:
         """The same, now; groups that are gone are made again."""
         try:
-            return run(self._client, self.reading(count, block_ms=block_ms, start=start))
+            return run(self._client, self.reading(count, start=start))
         except ResponseError as error:
             if not is_no_group(error):
                 raise
@@ -66,10 +64,15 @@ class TaskStreams:
             self.ensure_groups()
             return []
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The streams' keys, express first."""
+        return (self._keys.express, self._keys.tasks)
+
     def claim(self, idle_ms: int, count: int = 100) -> list[Entry]:
         """Take over entries that other consumers were given `idle_ms` ago and never admitted."""
         entries: list[Entry] = []
-        for stream in (self._keys.express, self._keys.tasks):
+        for stream in self.names:
             try:
                 reply: Any = self._client.execute_command(  # type: ignore[no-untyped-call]
                     "XAUTOCLAIM", stream, GROUP, self._consumer, idle_ms, "0-0", "COUNT", count
@@ -91,6 +94,30 @@ class TaskStreams:
             for stream, items in reply or ()
             for item in items
         ]
+
+
+def wait_for_tasks(
+    client: redis.Redis, lanes: Sequence[TaskStreams], consumer: str, count: int, block_ms: int
+) -> list[list[Entry]]:
+    """Up to `count` new entries of each stream of several lanes, by lane, as soon as there are any: one blocking read.
+
+    Answers nothing after `block_ms`. Groups that are gone are made again.
+    """
+    names = [name for lane in lanes for name in lane.names]
+    command = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "BLOCK", block_ms, "STREAMS")
+    try:
+        found = dict(run(client, Command((*command, *names, *[NEW for _ in names]), lambda reply: reply or ())))
+    except ResponseError as error:
+        if not is_no_group(error):
+            raise
+        logger.warning(GROUP_GONE)
+        for lane in lanes:
+            lane.ensure_groups()
+        return [[] for _ in lanes]
+    return [
+        [_entry(item, express=name == lane.names[0]) for name in lane.names for item in found.get(name.encode(), ())]
+        for lane in lanes
+    ]
 
 
 def _entry(item: Any, *, express: bool) -> Entry:
