@@ -22,7 +22,7 @@ from bench.watched_site import WatchedSite
 FORUM = FormulaForum(list_pages=1, comment_pages=lambda _: 0)
 HEARTBEAT_S = 5.0
 """Scrapy's `ExecutionEngine._SLOT_HEARTBEAT_INTERVAL`: how often an idle spider is asked whether it is idle."""
-_GAP_S = (0.05, 0.25)  # between two submissions of one benchmark, whichever side's
+_GAP_S = (0.05, 0.15)  # between two submissions of one benchmark, whichever side's
 _PATIENCE_S = 30.0
 _SETTLE_S = 1.0  # after a spider's first page
 _POSTS = count(5_000 * pages.POSTS_PER_FORUM)

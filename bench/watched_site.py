@@ -18,7 +18,7 @@ _STOP_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request: seconds on `time.perf_counter()`, when its last byte arrived and when the answer was written."""
+    """One request: seconds on `time.perf_counter()`, when its last byte arrived and when the answer left."""
 
     path: str
     arrived_s: float
@@ -119,5 +119,7 @@ class _Connection(asyncio.Protocol):
 
     def _send(self, path: bytes, answer: bytes, arrived_s: float) -> None:
         if not self._transport.is_closing():
+            sent_s = time.perf_counter()
             self._transport.write(answer)
-            self._site.note(Visit(path.decode(), arrived_s, time.perf_counter()))
+            # Not before it: who waits for the visit would wake up and delay the answer.
+            self._site.note(Visit(path.decode(), arrived_s, sent_s))
