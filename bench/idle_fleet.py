@@ -33,10 +33,11 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Idling:
-    """What a fleet of `workers` sent in `seconds`."""
+    """What a fleet of `workers`, each serving `lanes`, sent in `seconds`."""
 
     name: str
     workers: int
+    lanes: int
     seconds: float
     commands: Counter[str]
 
@@ -70,8 +71,11 @@ def start_fleets(stack: ExitStack, fleets: Sequence[Shape]) -> list[tuple[Shape,
     return started
 
 
-def watch_idling(fleets: Sequence[tuple[str, int, int]], seconds: float) -> list[Idling]:
-    """Counts what arrives at each of these (name, workers, Redis port), all at the same time."""
+def watch_idling(fleets: Sequence[tuple[str, int, int, int]], seconds: float) -> list[Idling]:
+    """Counts what arrives at each of these (name, workers, lanes, Redis port), all at the same time."""
     with ThreadPoolExecutor(len(fleets)) as pool:
-        counts = list(pool.map(lambda fleet: commands_seen(fleet[2], seconds), fleets))
-    return [Idling(name, workers, seconds, seen) for (name, workers, _), seen in zip(fleets, counts, strict=True)]
+        counts = list(pool.map(lambda fleet: commands_seen(fleet[-1], seconds), fleets))
+    return [
+        Idling(name, workers, lanes, seconds, seen)
+        for (name, workers, lanes, _), seen in zip(fleets, counts, strict=True)
+    ]

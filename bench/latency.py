@@ -111,8 +111,8 @@ def _idle(size: Size, workers: int, dice: random.Random) -> tuple[list[Idling], 
         for side in peers.values():
             side.wait_until_idle()
         _tell(f"{len(started)} idle fleets and {len(peers) * size.spiders} spiders are there")
-        fleets = [(shape.name, shape.workers, port) for shape, port, _ in started]
-        fleets.append((f"{PEER}, {size.spiders} idle", size.spiders, sides[0][1].near_port))
+        fleets = [(shape.name, shape.workers, shape.lanes, port) for shape, port, _ in started]
+        fleets.append((f"{PEER}, {size.spiders} idle", size.spiders, 1, sides[0][1].near_port))
         idling = watch_idling(fleets, size.idle_seconds)
         with ThreadPoolExecutor(len(peers)) as pool:
             seeds = [dice.random() for _ in peers]
@@ -153,8 +153,9 @@ def _claims(sides: dict[str, IdleSide], idling: list[Idling]) -> list[Claim]:
             claims.append(Claim(f"{name}: submit to wire, p95", waits.quantile(0.95), P95_MS, "ms", at_most=True))
     for fleet in idling:
         if not fleet.name.startswith(PEER):
-            text = f"{fleet.name}: commands a worker"
-            claims.append(Claim(text, fleet.per_worker, COMMANDS_PER_S, "/s", at_most=True))
+            text = f"{fleet.name}: commands a worker" + (" and lane" if fleet.lanes > 1 else "")
+            rate = fleet.per_worker / fleet.lanes
+            claims.append(Claim(text, rate, COMMANDS_PER_S, "/s", at_most=True))
     return claims
 
 
