@@ -51,7 +51,8 @@ def write_docs(docs: Path = DOCS, figures: Path = FOLDER) -> list[str]:
 def section(document: dict[str, Any]) -> str:
     """One benchmark: where and when, its table, its claims, its plots."""
     name, machine, table = document["benchmark"], document["machine"], document["table"]
-    parts = [f"`make bench BENCH={name}`, {machine['date']}, commit {machine.get('commit', 'unknown')}"]
+    made = f"made by `{document['command']}`, {machine['date']}, commit {machine.get('commit', 'unknown')}"
+    parts = [f"`make bench BENCH={name}`; these figures were {made}."]
     parts.append(_table(table["columns"], table["rows"]))
     if document["claims"]:
         parts.append(_table(CLAIM_COLUMNS, [_claim(claim).cells() for claim in document["claims"]]))

@@ -64,6 +64,8 @@ class Report:
         """The report as JSON values, with all that the documentation shows."""
         return {
             "benchmark": self.benchmark,
+            # What was asked for: a run of some sides or fewer rounds must not pass for the whole.
+            "command": " ".join(["python -m bench", *sys.argv[1:]]),
             "machine": machine(),
             **self.figures,
             "table": {

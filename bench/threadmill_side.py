@@ -12,7 +12,7 @@ from typing import Any
 from scrapy import Request
 
 from bench.callbacks import Item, Parsed, post_path
-from bench.peers.forum import ForumSpider, crawl
+from bench.peers.forum import FOLLOW_UP, ForumSpider, crawl
 from bench.run import Run
 from threadmill.model.config import Config
 from threadmill.model.keys import Lane
@@ -44,7 +44,7 @@ class ThreadmillSpider(ForumSpider):
             if not self._over:
                 self._over = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="measured"))
         elif page.next_path:
-            yield Request(self.run.site_url + page.next_path, callback=self.parse_comments)
+            yield Request(self.run.site_url + page.next_path, callback=self.parse_comments, priority=FOLLOW_UP)
 
     def requests_for(self, task: Task) -> Iterator[Request]:
         yield Request(self.run.site_url + post_path(task.key))

@@ -49,6 +49,7 @@ def test_claims_are_made_for_what_was_measured_only() -> None:
     assert set(made) == {
         "threadmill's pages/s over scrapy's, Redis 2 ms away",
         "threadmill's pages/s with Redis 20 ms away over 0 ms",
+        "threadmill's items per page over scrapy's: as much work a page",
         "threadmill, Redis 2 ms away: Redis calls per page",
         "threadmill, Redis 2 ms away: Redis CPU per page",
     }
@@ -57,6 +58,15 @@ def test_claims_are_made_for_what_was_measured_only() -> None:
     assert made["threadmill's pages/s with Redis 20 ms away over 0 ms"].value == 0.95
     # One call a page is more than was promised
     assert not made["threadmill, Redis 2 ms away: Redis calls per page"].kept
+
+
+def test_cheaper_pages_are_told() -> None:
+    # Given a side whose pages have a third fewer items than the baseline's
+    cheap = {**_run("threadmill", 2.0, 400), "items": 2.0, "pages": 3.0}
+    rounds = [[_run("scrapy", None, 100), cheap]]
+    # Then the comparison itself is a missed claim
+    (same,) = (claim for claim in claims(rounds, summarise(rounds)) if "items per page" in claim.text)
+    assert (round(same.value, 2), same.kept) == (0.67, False)
 
 
 def test_the_table_has_the_baseline_first_then_names_then_distances() -> None:
