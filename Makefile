@@ -37,6 +37,7 @@ up: setup ## Run the pipeline on this machine (ARGS="--source sources/bbs.toml -
 BENCH ?= all
 bench: setup ## Measure against the peers, side by side (BENCH=latency, ARGS="--short --json")
 	$(UV) sync --frozen --all-packages --group bench --quiet
+	@$(RUN) python -m bench.json_redis
 	$(RUN) python -m bench $(BENCH) $(ARGS)
 
 SEEDS ?= 1,2,3,drawn

@@ -16,7 +16,7 @@ def post_ids(site_url: str, pages: int) -> list[str]:
     """Enough posts for `pages` post and comment pages, and some to spare."""
     chosen: list[str] = []
     expected = 0.0
-    for post in _listed(site_url):
+    for post in listed(site_url):
         chosen.append(str(post["post_id"]))
         expected += 1 + math.ceil(post["comment_count"] / COMMENTS_PER_PAGE)
         if expected >= pages * _SPARE:
@@ -24,7 +24,8 @@ def post_ids(site_url: str, pages: int) -> list[str]:
     raise RuntimeError(f"{site_url} lists posts for about {expected:.0f} pages only; {pages * _SPARE:.0f} are needed")
 
 
-def _listed(site_url: str) -> Iterator[dict[str, Any]]:
+def listed(site_url: str) -> Iterator[dict[str, Any]]:
+    """Every post as the list pages show it, board after board."""
     forum = 1
     while True:
         page, pages = 1, 1

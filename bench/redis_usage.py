@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from redis import Redis
+from redis.asyncio.connection import AbstractConnection as AsyncConnection
 from redis.connection import AbstractConnection
 
 # The counters' own reading, and what a client says when it connects.
@@ -61,7 +62,8 @@ def count_calls() -> Iterator[int]:
     """Counts every request that redis-py sends in this process from now on; `next()` gives the number so far.
 
     INFO alone cannot tell a script's commands from the worker's own, and it is the worker's own that wait for
-    the network.
+    the network. All of redis-py's clients, pipelines included, send through one method; its asyncio clients
+    through another of that name. What a client says when it connects is counted too, once a connection.
     """
     calls = itertools.count()  # one step is atomic, and scrapy-redis sends from several threads
     send = AbstractConnection.send_packed_command
@@ -70,5 +72,12 @@ def count_calls() -> Iterator[int]:
         next(calls)
         return send(self, command, check_health)  # type: ignore[no-untyped-call]
 
+    send_async = AsyncConnection.send_packed_command
+
+    async def counted_async(self: AsyncConnection, command: Any, check_health: bool = True) -> None:
+        next(calls)
+        await send_async(self, command, check_health)
+
     AbstractConnection.send_packed_command = counted  # type: ignore[method-assign]
+    AsyncConnection.send_packed_command = counted_async  # type: ignore[method-assign]
     return calls

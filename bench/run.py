@@ -15,10 +15,10 @@ class Run:
     near_redis_url: the same server without the distance, for filling in the tasks and for reading its
     counters.
     post_ids_file: the posts to collect, one id a line; more than enough for the pages wanted.
-    pages: how many pages are timed, after the warm-up.
-    warmup_pages: how many come before.
-    warmup_seconds, seconds: a slow side is cut off after these, so that it is measured over fewer pages, not
-    for longer.
+    pages: how many pages are timed at most, after the warm-up.
+    warmup_pages, warmup_seconds: the warm-up is over at whichever comes first.
+    seconds: how long is timed; a side that has not seen `least_pages` by then goes on until it has, or until
+    `longest_seconds`.
     """
 
     site_url: str
@@ -29,6 +29,8 @@ class Run:
     warmup_pages: int
     warmup_seconds: float
     seconds: float
+    least_pages: int = 0
+    longest_seconds: float = 0.0
 
     def to_json(self) -> str:
         """The argument a side's process is started with."""
@@ -42,3 +44,9 @@ class Run:
     def post_ids(self) -> list[str]:
         """The posts to collect, in order."""
         return Path(self.post_ids_file).read_text().split()
+
+    def is_over(self, pages: int, seconds: float) -> bool:
+        """Whether enough was timed: `pages` pages in `seconds` seconds."""
+        if pages >= self.pages:
+            return True
+        return seconds >= (self.seconds if pages >= self.least_pages else self.longest_seconds)

@@ -9,10 +9,7 @@ from redis import Redis
 from bench.run import Run
 
 BASELINE = "scrapy"
-
-
-class NotBuiltYetError(Exception):
-    """A side is planned but cannot be run."""
+THREADMILL = "threadmill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +19,10 @@ class Side:
     name: how the command line and the table call it.
     about: one line for people.
     command: the process that does a run: it fills in its own tasks through `run.near_redis_url`, crawls
-    through
-        `run.redis_url`, counts its pages with `bench.meter.Meter`, and prints the meter's report as its last
-        line.
+    through `run.redis_url`, counts its pages with `bench.meter.Meter`, and prints the meter's report as its
+    last line.
     uses_redis: whether the distance of Redis can matter to it; if not, it is run once a round.
+    needs_json: whether its Redis must have the JSON commands.
     stored_items: how many items are in Redis after a run. A side that stores fewer than it yielded has
     cheated.
     """
@@ -34,10 +31,12 @@ class Side:
     about: str
     command: Callable[[Run], list[str]]
     uses_redis: bool = True
+    needs_json: bool = False
     stored_items: Callable[[Redis], int] | None = None
 
 
-def _module(name: str, *flags: str) -> Callable[[Run], list[str]]:
+def module(name: str, *flags: str) -> Callable[[Run], list[str]]:
+    """How a side's module is started."""
     return lambda run: [sys.executable, "-m", name, run.to_json(), *flags]
 
 
@@ -49,31 +48,56 @@ def _threadmill_items(redis: Redis) -> int:
     return int(redis.hget("{bench.0}:items:stats", "committed") or 0)
 
 
+def _crawlee_items(redis: Redis) -> int:
+    (length,) = redis.execute_command("JSON.ARRLEN", "datasets:default:items", "$")  # type: ignore[no-untyped-call]
+    return int(length or 0)
+
+
+# In the order of a round: those that are compared run soon after one another, before the machine has changed its speed.
 SIDES: dict[str, Side] = {
     side.name: side
     for side in (
         Side(
-            BASELINE,
-            "plain Scrapy, default settings, in memory",
-            _module("bench.peers.plain_scrapy"),
+            "aiohttp",
+            "a bare aiohttp client with the same parsing, no crawler: the limit",
+            module("bench.peers.bare_aiohttp"),
             uses_redis=False,
-        ),
-        Side(
-            "scrapy-redis",
-            "scheduler, dupefilter and items in Redis",
-            _module("bench.peers.scrapy_redis"),
-            stored_items=_scrapy_redis_items,
         ),
         Side(
             "scrapy-redis-stats",
             "the same with its RedisStatsCollector",
-            _module("bench.peers.scrapy_redis", "--stats"),
+            module("bench.peers.scrapy_redis", "--stats"),
             stored_items=_scrapy_redis_items,
         ),
         Side(
-            "threadmill",
+            "crawlee",
+            "crawlee-python, request queue and dataset in Redis",
+            module("bench.peers.crawlee_redis"),
+            needs_json=True,
+            stored_items=_crawlee_items,
+        ),
+        Side(
+            "scrapy-redis",
+            "scheduler, dupefilter and items in Redis",
+            module("bench.peers.scrapy_redis"),
+            stored_items=_scrapy_redis_items,
+        ),
+        Side(
+            "scrapy-lean",
+            "plain Scrapy, lean settings and items batched by hand, in memory",
+            module("bench.peers.lean_scrapy"),
+            uses_redis=False,
+        ),
+        Side(
+            BASELINE,
+            "plain Scrapy, default settings, in memory",
+            module("bench.peers.plain_scrapy"),
+            uses_redis=False,
+        ),
+        Side(
+            THREADMILL,
             "one detail and comment worker, every guarantee on",
-            _module("bench.threadmill_side"),
+            module("bench.threadmill_side"),
             stored_items=_threadmill_items,
         ),
     )

@@ -3,8 +3,9 @@
 Tasks are post ids in the stage's task stream; items go to the item stream with each page's commit.
 """
 
+import argparse
 import asyncio
-import sys
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +51,11 @@ class ThreadmillSpider(ForumSpider):
 
 
 def main() -> None:
-    run = Run.from_json(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Run.from_json)
+    parser.add_argument("--settings", type=json.loads, default={}, help="Scrapy settings of this run, as JSON")
+    options = parser.parse_args()
+    run: Run = options.run
     client = connect(run.near_redis_url)
     store = StageStore(LANE, STAGE)
     posts = run.post_ids()
@@ -62,6 +67,7 @@ def main() -> None:
         "THREADMILL_CONFIG": Config(redis_url=run.redis_url),
         # The peers ask for no robots.txt either: one page more or less.
         "ROBOTSTXT_OBEY": False,
+        **options.settings,
     }
     crawl(ThreadmillSpider, run, settings)
 

@@ -23,7 +23,7 @@ from bench.run import Run
 
 ITEMS_KEY = f"{ForumSpider.name}:items"
 _START_KEY = f"{ForumSpider.name}:start_urls"
-_SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
     "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
     "ITEM_PIPELINES": {"scrapy_redis.pipelines.RedisPipeline": 300},
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--stats", action="store_true", help="counters in Redis too")
     parser.add_argument("--batch", type=int, help="tasks taken at a time; its default is CONCURRENT_REQUESTS")
     options = parser.parse_args()
-    settings = {**_SETTINGS, "REDIS_URL": options.run.redis_url}
+    settings = {**SETTINGS, "REDIS_URL": options.run.redis_url}
     if options.stats:
         settings["STATS_CLASS"] = "scrapy_redis.stats.RedisStatsCollector"
     SharedSpider.redis_batch_size = options.batch

@@ -179,7 +179,10 @@ def test_start_requests_of_two_workers_are_crawled_once(stage: StageUnderTest) -
 def test_sigterm_gives_back_what_is_not_finished(stage: StageUnderTest) -> None:
     # Given a worker in the middle of pages that do not answer, with more behind them
     stage.submit(*(f"hang/{n}" for n in range(40)))
-    process = stage.start(environment={"THREADMILL_GRACE_MS": "500", "THREADMILL_LEASE_TTL_MS": "60000"})
+    process = stage.start(
+        CONCURRENT_REQUESTS_PER_DOMAIN=16,
+        environment={"THREADMILL_GRACE_MS": "500", "THREADMILL_LEASE_TTL_MS": "60000"},
+    )
     wait_for(lambda: sum(stage.site.hits.values()) >= 16, what="pages under way")
     # When it is told to stop
     process.send_signal(signal.SIGTERM)

@@ -129,7 +129,7 @@ def test_one_post_is_collected_again_past_a_backlog_of_100_000(rig: Pipeline) ->
 
 def test_replicas_come_and_go_while_the_job_runs(tmp_path: Path) -> None:
     # Given a slow site, so that there is time to scale
-    with pipeline(tmp_path, forum=[*SMALL, "--latency-ms", "150"], concurrency=4) as rig:
+    with pipeline(tmp_path, forum=[*SMALL, "--latency-ms", "300"], concurrency=4) as rig:
         rig.start()
         job = rig.submit("list", FORUMS).job
         wait_for(lambda: rig.books("detail")["done"] > 5, what="the job to be under way")

@@ -49,6 +49,7 @@ LEAN: dict[str, Any] = {
         "Accept-Encoding": "gzip, deflate",
     },
     "LOG_FORMATTER": "threadmill.crawl.addon.QuietLogFormatter",
+    "DOWNLOADER": "threadmill.crawl.downloader.Downloader",
 }
 """Defaults of a stage, below the project's own settings. Figures: docs/decisions/0003-lean-scrapy.md."""
 
@@ -81,8 +82,16 @@ FROM_SCRAPY_REDIS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 class QuietLogFormatter(LogFormatter):
     """No line for every page and item: what was done is counted, what went wrong is logged."""
 
+    def __init__(self, crawler: Crawler) -> None:
+        # Scrapy's own logger is at DEBUG whatever LOG_LEVEL says; only the handler knows.
+        self._pages = logging.getLevelNamesMapping().get(str(crawler.settings["LOG_LEVEL"]).upper(), 0) <= logging.DEBUG
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
     def crawled(self, request: Any, response: Any, spider: Any) -> Any:
-        return super().crawled(request, response, spider) if logging.getLogger("scrapy").isEnabledFor(10) else None
+        return super().crawled(request, response, spider) if self._pages else None
 
     def scraped(self, item: Any, response: Any, spider: Any) -> Any:
         return None
@@ -108,6 +117,8 @@ class Threadmill:
         for name, value in {**LEAN, **components}.items():
             settings.set(name, value, "addon")
             self._refuse_foreign(settings, name, components.get(name))
+        for scheme in ("http", "https"):
+            settings["DOWNLOAD_HANDLERS_BASE"][scheme] = "threadmill.crawl.http.HttpDownloadHandler"
         settings["SPIDER_MIDDLEWARES"]["threadmill.crawl.settlement.Settlement"] = 10
         settings["DOWNLOADER_MIDDLEWARES"]["threadmill.crawl.hosts.HostGuard"] = 10
         settings["DOWNLOADER_MIDDLEWARES"]["threadmill.crawl.whole.WholeBodies"] = 595

@@ -18,6 +18,20 @@ from threadmill.store.connection import connect, wait_until_ready
 
 logger = structlog.get_logger()
 
+UNUSED: dict[str, dict[str, None]] = {
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # HostGuard does it, redirects included
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,  # the handler knows the setting
+    },
+    "SPIDER_MIDDLEWARES": {
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+        "scrapy.spidermiddlewares.depth.DepthMiddleware": None,  # a page reference has its own depth
+    },
+}
+"""Scrapy's middlewares that do nothing for a stage. Each costs a call or a generator a page."""
+
 
 def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -> None:
     """Serve a stage until SIGTERM or SIGINT; raises a `ThreadmillError` when it cannot begin."""
@@ -41,6 +55,8 @@ def run_stage(config: Config, spider: type[StageSpider], settings: ModuleType) -
 def _settings(config: Config, sources: list[Source], module: ModuleType) -> Settings:
     settings = Settings()
     settings.set("ADDONS", {"threadmill.crawl.addon.Threadmill": 100})
+    for name, middlewares in UNUSED.items():
+        settings[name].update(middlewares)
     settings.setmodule(module)
     values: dict[str, Any] = {
         "THREADMILL_CONFIG": config,

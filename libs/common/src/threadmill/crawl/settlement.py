@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,9 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from threadmill.crawl.listeners import receivers
 from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
+from threadmill.crawl.tap import Tap, lets_items_pass
 from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
 
@@ -41,7 +44,7 @@ class Settlement:
     def __init__(self, crawler: Crawler, worker: Worker) -> None:
         self._crawler = crawler
         self._worker = worker
-        self._direct = False
+        self._direct = self._tapped = False
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod
@@ -60,10 +63,12 @@ class Settlement:
         listeners = [
             receiver
             for signal in (signals.item_scraped, signals.item_dropped, signals.item_error)
-            for receiver in _receivers(signal, self._crawler)
+            for receiver in receivers(signal, self._crawler)
             if not isinstance(getattr(receiver, "__self__", None), CoreStats)
         ]
         self._direct = not pipelines and not listeners
+        middlewares = self._crawler.engine.scraper.spidermw.middlewares if self._crawler.engine else ()
+        self._tapped = self._direct and all(each is self or lets_items_pass(each) for each in middlewares)
         if not self._direct:
             connect = self._crawler.signals.connect
             connect(self.item_scraped, signal=signals.item_scraped)
@@ -86,6 +91,11 @@ class Settlement:
             raise
 
     # What a callback yields ------------------------------------------------------------------------------------------
+
+    def process_spider_input(self, response: Response) -> None:
+        request, spider = response.request, self._crawler.spider
+        if self._tapped and request is not None and spider is not None and (page := Page.of(request)) is not None:
+            request.callback = Tap(request.callback, spider, partial(self._take, page))
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         page = Page.of(response.request)
@@ -128,17 +138,25 @@ class Settlement:
             if engine is not None:
                 engine.crawl(output)
             return None
+        if self._direct or isinstance(output, Task):
+            return self._take(page, output)
+        page.outstanding += 1
+        return output
+
+    def _take(self, page: Page, output: Any) -> Any:
+        """Take in an item or a task; return anything else."""
+        if output is None or isinstance(output, Request):
+            return output
+        if page.settled:  # given back, or lost: what it says now is nobody's
+            return None
         if isinstance(output, Task):
             stage = page.lane.store.stage
             if output.stage not in stage.hands_to:
                 raise TaskError("wrong-stage", f"stage {stage.name} does not hand down to {output.stage!r}")
             page.work.subtasks.append(output.checked())
-            return None
-        if self._direct:
+        else:
             page.work.items.append(dump_item(output))
-            return None
-        page.outstanding += 1
-        return output
+        return None
 
     def _exhausted(self, page: Page) -> None:
         if page.passes == 0:
@@ -251,9 +269,3 @@ def _drop_frames(error: BaseException | None) -> None:
 def dump_item(item: Any) -> bytes:
     """An item as JSON; raises `TypeError` naming what cannot be written."""
     return orjson.dumps(item if type(item) is dict else ItemAdapter(item).asdict(), option=orjson.OPT_NON_STR_KEYS)
-
-
-def _receivers(signal: object, crawler: Crawler) -> list[Any]:
-    from pydispatch import dispatcher  # noqa: PLC0415 - Scrapy's signal library; its signal manager lists no receivers
-
-    return list(dispatcher.liveReceivers(dispatcher.getAllReceivers(crawler, signal)))
