@@ -8,7 +8,7 @@ from redis import Redis
 from threadmill.crawl.reference import PageReference
 from threadmill.model.keys import StageKeys
 from threadmill.model.task import Task
-from threadmill.store.filters import Dupefilter
+from threadmill.store.filters import Dupefilter, VersionedFilter
 from threadmill.store.orders import PRIORITY
 from threadmill.store.scripts import ROOT, Script
 
@@ -16,16 +16,20 @@ FIRST_POST = 4_000_000
 """Post ids as a forum of some years has them: seven digits."""
 _CHUNK = 20_000
 """Elements a script call: a few tens of ms."""
+_COMPACT = "hash-max-ziplist-entries"
+"""Its older name is known to every version."""
 _LIBRARY = ROOT.joinpath("lib/work.lua").read_text(encoding="utf-8")
 
 _REQUESTS = """
-local ours = cjson.decode(ARGV[1])
-for at = tonumber(ARGV[2]), tonumber(ARGV[2]) + tonumber(ARGV[3]) - 1 do
-  local seq = sequence(KEYS[2], 1)
-  local payload = string.gsub(ours.payload, "KEY", string.format("%.0f", at))
-  place(KEYS[1], member_of(seq, compose(ours.job, string.format("%.0f", seq), "0", "0", "0", "", payload)), "0", score)
+local job, head, tail = ARGV[1], string.match(ARGV[2], "^(.*)KEY(.*)$")
+local first, count = tonumber(ARGV[3]), tonumber(ARGV[4])
+local from = sequence(KEYS[2], count)
+for n = 0, count - 1 do
+  local payload = head .. string.format("%.0f", first + n) .. tail
+  local record = compose(job, string.format("%.0f", from + n), "0", "0", "0", "", payload)
+  place(KEYS[1], member_of(from + n, record), "0", score)
 end
-redis.call("HINCRBY", KEYS[2], "accepted", ARGV[3])
+redis.call("HINCRBY", KEYS[2], "accepted", count)
 """
 
 _FINGERPRINTS = """
@@ -46,11 +50,10 @@ end
 def queue_requests(client: Redis, keys: StageKeys, job: str, count: int, first: int = FIRST_POST) -> None:
     """Queues `count` requests as admission does, each its post's first page and the only one of its run."""
     task = Task("detail", "bbs", "KEY", depth=1)
-    payload = PageReference.of(task, 1).dump().decode()
+    payload = PageReference.of(task, 1).dump()
     script = Script("queue", _LIBRARY + PRIORITY.lua.bound_to("score") + _REQUESTS)
-    ours = f'{{"job": "{job}", "payload": {_quoted(payload)}}}'
     for at, size in _chunks(count):
-        _run(client, script, (keys.requests, keys.stats), (ours, first + at, size))
+        _run(client, script, (keys.requests, keys.stats), (job, payload, first + at, size))
 
 
 def remember_fingerprints(client: Redis, dupefilter: Dupefilter, root: str, count: int) -> None:
@@ -61,20 +64,20 @@ def remember_fingerprints(client: Redis, dupefilter: Dupefilter, root: str, coun
         _run(client, script, (root,), (seed + at, size))
 
 
-def remember_versions(client: Redis, dupefilter: Dupefilter, root: str, count: int, version: str) -> None:
+def remember_versions(client: Redis, dupefilter: VersionedFilter, root: str, count: int, version: str) -> None:
     """Has a task filter remember `count` post ids, each at `version`."""
     script = Script("remember", _LIBRARY + dupefilter.lua.bound_to("filter") + _VERSIONS)
+    compact = int(client.config_get(_COMPACT)[_COMPACT] or 0)
+    if count > 1.5 * compact * dupefilter.buckets:  # then no bucket stays compact, and need not become so first
+        client.config_set(_COMPACT, 0)
     for at, size in _chunks(count):
         _run(client, script, (root,), (FIRST_POST + at, size, version))
+    client.config_set(_COMPACT, compact)
 
 
 def _chunks(count: int) -> list[tuple[int, int]]:
     return [(at, min(_CHUNK, count - at)) for at in range(0, count, _CHUNK)]
 
 
-def _run(client: Redis, script: Script, keys: Sequence[str], args: Sequence[str | int]) -> None:
+def _run(client: Redis, script: Script, keys: Sequence[str], args: Sequence[str | bytes | int]) -> None:
     client.eval(script.text, len(keys), *keys, *args)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

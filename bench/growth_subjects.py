@@ -1,7 +1,6 @@
 """What growth is measured on: servers that hold so many requests or remember so many ids, and what is asked of them."""
 
 import itertools
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from bench.callbacks import parse_comments
 from bench.filling import FIRST_POST, queue_requests, remember_fingerprints, remember_versions
 from bench.memory_ours import VERSION
 from bench.pages import comment_pages, render
+from bench.progress import say
 from bench.redis_server import redis_server
 from threadmill.crawl.reference import PageReference
 from threadmill.model.keys import Lane
@@ -54,7 +54,7 @@ class Subject:
         self._filler = stack.enter_context(Redis(port=port, socket_timeout=60))
         started = time.perf_counter()
         self.fill(self._filler, count)
-        print(f"{count:,} filled in {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+        say(f"{count:,} filled in {time.perf_counter() - started:.1f} s")
 
     def fill(self, redis: Redis, count: int) -> None:
         raise NotImplementedError

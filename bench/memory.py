@@ -10,7 +10,6 @@ bytes higher or lower.
 
 import argparse
 import itertools
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from bench.callbacks import Item, parse_comments
 from bench.filling import FIRST_POST, remember_fingerprints, remember_versions
 from bench.pages import comment_pages, render
 from bench.plots import Plot
+from bench.progress import say
 from bench.redis_server import redis_server
 from bench.report import Claim, Report
 from threadmill.store.calls import run
@@ -100,7 +100,7 @@ def measure(options: argparse.Namespace) -> Report:
                 ours.setdefault(structure.name, {})[size] = bytes_each(port, structure.fill, size, structure.before)
                 if structure.peer and size <= FULL[-1]:
                     peers.setdefault(structure.name, {})[size] = bytes_each(port, structure.peer, size)
-                print(f"{structure.name}, {size:,}: {ours[structure.name][size]:.1f} B", file=sys.stderr, flush=True)
+                say(f"{structure.name}, {size:,}: {ours[structure.name][size]:.1f} B")
     return _report(ours, peers, claimed=FULL[-1] if FULL[-1] in sizes else sizes[-1])
 
 
