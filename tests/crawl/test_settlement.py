@@ -238,6 +238,21 @@ def test_express_work_does_not_wait_for_room(stage: StageUnderTest) -> None:
     assert list(stage.site.hits)[:4] == ["/robots.txt", "/hang/0", "/hang/1", "/page/now"]
 
 
+def test_the_backlog_stays_in_the_stream(stage: StageUnderTest) -> None:
+    # Given many tasks whose pages lead to three more each
+    stage.submit(*(f"page/{n}" for n in range(3000)))
+    # When they are collected
+    process = stage.start("copy-meta")
+    queued = []
+    while process.poll() is None:
+        books = stage.books
+        queued += [books.requests] if books.tasks else []
+        time.sleep(0.01)
+    # Then the request queue never held more than some times the worker's fill; the stream held the rest
+    assert stage.books.done == 12_000
+    assert 0 < max(queued) < 2400
+
+
 def test_not_even_robots_txt_leads_elsewhere(stage: StageUnderTest) -> None:
     # Given a site whose robots.txt redirects to another server
     with Site() as other:

@@ -148,7 +148,7 @@ class Feed:
             lane.urgent = 0
         if not self.watching and now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
-            read = [lane for lane in lanes if lane.hungry]  # with their leases, express first
+            read = [lane for lane in lanes if self._wanted(lane)]  # with their leases, express first
             errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if lane not in read]
         if not lanes:
             self._look_later(now)
@@ -169,8 +169,8 @@ class Feed:
         lane.stirred = False
         if lane.reread:
             errands.append(self._reading(lane, 1000, start=PENDING))
-        if lane.hungry and not self.watching:
-            errands.append(self._reading(lane, share))
+        if (wanted := self._wanted(lane)) and not self.watching:
+            errands.append(self._reading(lane, wanted))
         return errands
 
     def _reading(self, lane: LaneWork, count: int, *, tasks: bool = True, start: str = NEW) -> Errand:
@@ -184,8 +184,6 @@ class Feed:
         def done(entries: list[Entry]) -> None:
             if start == PENDING:
                 lane.reread = False
-            elif tasks and len(entries) < count:
-                lane.hungry = False
             self.deliver(lane, entries)
 
         return Errand(lane.streams.reading(count, tasks=tasks, start=start), done, must=False, failed=failed)
@@ -230,9 +228,9 @@ class Feed:
             self._fresh.append(request)
         if self._fresh:
             self._arrived.set()
+        lane.waiting = leased.waiting
         if len(leased.leases) < asked:
             # The queue is empty, or the site's rate allows no more now.
-            lane.hungry = lane.hungry or leased.waiting == 0
             lane.expecting = leased.look_again_ms >= 0
             wait = leased.look_again_ms / 1000 if leased.look_again_ms >= 0 else POLL_S
             lane.look_at = 0.0 if lane.stirred else now + min(wait, POLL_S)
@@ -284,6 +282,10 @@ class Feed:
 
     def _room(self) -> int:
         return self._concurrency + self._prefetch() - len(self.held)
+
+    def _wanted(self, lane: LaneWork) -> int:
+        """Tasks to be admitted now; the backlog stays in the stream. The queue holds a worker's fill, and its children."""
+        return max(0, self._concurrency + self._prefetch() - lane.waiting - len(lane.admitting))
 
     def _prefetch(self) -> int:
         now = self._loop.time()

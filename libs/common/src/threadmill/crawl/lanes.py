@@ -46,8 +46,8 @@ class LaneWork:
     refusals: list[Refusal] = field(default_factory=list)
     admitting: set[tuple[bool, bytes]] = field(default_factory=set)
     """Entries taken from the streams whose admission Redis has not confirmed yet."""
-    hungry: bool = True
-    """The request queue ran dry: tasks are wanted."""
+    waiting: int = 0
+    """Requests in the queue, when leases were last asked for."""
     good: int = 0
     """Pages done since the site last asked to wait."""
     urgent: int = 0
