@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
+from crawl.answers import ANSWERS
 from crawl.crawls import SIDES, Crawls
-from crawl.site import Site
+from crawl.site import RawSite, Site
 from crawl.spiders import LANE, STAGE
 from threadmill.model.task import Task
 from threadmill.ops.embedded import EmbeddedRedis
@@ -124,3 +125,9 @@ def ours() -> Iterator[Crawls]:
     crawls = Crawls("threadmill")
     yield crawls
     crawls.end()
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[RawSite]:
+    with RawSite(ANSWERS) as site:
+        yield site

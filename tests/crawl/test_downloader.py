@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from crawl.crawls import Crawls, middlewares
-from crawl.site import Site
+from crawl.crawls import Crawls
+from crawl.middlewares import middlewares
+from crawl.site import RawSite, Site, page
 
 THREE = {"DOWNLOADER_MIDDLEWARES": middlewares("Outer", "Acting", "Inner")}
 
@@ -71,18 +72,18 @@ def test_requests_of_a_slot_are_sent_in_order(ours: Crawls, site: Site) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"DOWNLOAD_DELAY": 0.06, "DOWNLOAD_DELAY_JITTER": 0},
-        {"DOWNLOAD_DELAY": 0.12, "DOWNLOAD_DELAY_JITTER": 0.5},
-        {"DOWNLOAD_SLOTS": {"127.0.0.1": {"delay": 0.06, "jitter": 0}}},
+        {"DOWNLOAD_DELAY": 0.1, "DOWNLOAD_DELAY_JITTER": 0},
+        {"DOWNLOAD_DELAY": 0.2, "DOWNLOAD_DELAY_JITTER": 0.5},
+        {"DOWNLOAD_SLOTS": {"127.0.0.1": {"delay": 0.1, "jitter": 0}}},
     ],
     ids=["delay", "jitter", "per slot"],
 )
 def test_requests_keep_their_distance(crawl: Crawls, site: Site, settings: dict[str, Any]) -> None:
-    # Given a delay of 60 ms at least; when pages are asked for that take 50
-    crawl(*slow(site, 6), settings=settings)
-    # Then no two came closer than that (less what two timers may be out)
-    assert len(site.times) == 6
-    assert apart(site) >= 0.05
+    # Given a delay of 100 ms at least; when pages are asked for that take 50
+    crawl(*slow(site, 4), settings=settings)
+    # Then no two came closer than that, less what a busy machine is late
+    assert len(site.times) == 4
+    assert apart(site) >= 0.06
 
 
 def test_a_delay_holds_up_its_own_slot_only(crawl: Crawls, site: Site) -> None:
@@ -102,7 +103,7 @@ def test_autothrottle_finds_its_delay(crawl: Crawls, site: Site) -> None:
     }
     crawl(*slow(site, 8), settings=settings)
     # Then it is asked every 100 ms in the end
-    assert site.times[-1] - site.times[-2] >= 0.09
+    assert site.times[-1] - site.times[-2] >= 0.07
 
 
 # Middlewares ---------------------------------------------------------------------------------------------------------
@@ -241,9 +242,16 @@ def test_a_callback_may_download(crawl: Crawls, site: Site) -> None:
 
 
 def test_robots_txt_is_obeyed(crawl: Crawls, site: Site) -> None:
-    # Given a site without robots.txt, and one that says no
-    assert crawl.page(f"{site.url}/page/1", settings={"ROBOTSTXT_OBEY": True})["body"] == "/page/1"
+    # Given a site without robots.txt, and one that says no; both are asked for it once
+    settings = {"ROBOTSTXT_OBEY": True}
+    assert len(crawl(f"{site.url}/page/1", f"{site.url}/page/2", settings=settings)["pages"]) == 2
     assert site.hits["/robots.txt"] == 1
+    rules = page(b"User-agent: *\nDisallow: /private", "Content-Type: text/plain")
+    with RawSite({"/robots.txt": rules}) as strict:
+        report = crawl(f"{strict.url}/private/1", f"{strict.url}/public/1", settings=settings)
+        assert [error["error"] for error in report["errors"]] == ["IgnoreRequest"]
+        assert [page["url"] for page in report["pages"]] == [f"{strict.url}/public/1"]
+        assert sum(b"/robots.txt" in head for head in strict.heads) == 1
 
 
 def test_the_http_cache_works(crawl: Crawls, site: Site, tmp_path: Path) -> None:

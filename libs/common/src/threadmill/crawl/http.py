@@ -1,13 +1,14 @@
 """Pages over HTTP and HTTPS by aiohttp, as a Scrapy download handler: a third of the cost of Scrapy's own client.
 
 It keeps what Scrapy's handler promises: the same settings and meta keys, signals, limits and exceptions. What it does
-not have: `bindaddress` for a single request, and HTTPS through an HTTPS proxy.
+not have: `bindaddress` for a single request, HTTPS through an HTTPS proxy, Scrapy's DNS settings, request headers that
+are not UTF-8, and mercy on header lines without a colon; and `Response.certificate` is DER bytes. Where that matters:
+`DOWNLOAD_HANDLERS = {"https": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}`, and the same for http.
 """
 
 from __future__ import annotations
 
 import logging
-import ssl
 import time
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -34,10 +35,10 @@ from twisted.python.failure import Failure
 from yarl import URL
 
 from threadmill.crawl.listeners import heard
+from threadmill.crawl.tls import tls_context
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +205,8 @@ def _too_large(request: Request, size: int, most: int) -> DownloadCancelledError
 
 def _headers(request: Request) -> dict[str, Any]:
     """A request's headers and proxy, as aiohttp takes them. What is meant for the proxy does not go to the site."""
-    headers, proxy = request.headers.to_tuple_list(), request.meta.get("proxy")
+    headers = [(name.decode(), value.decode()) for name, values in request.headers.items() for value in values]
+    proxy = request.meta.get("proxy")
     if not proxy and "Proxy-Authorization" not in request.headers:
         return {"headers": headers}
     if proxy and urlparse_cached(request).scheme == "http":  # the proxy is who reads the request
@@ -225,28 +227,3 @@ def _timeout(seconds: float) -> aiohttp.ClientTimeout:
 @lru_cache
 def _address(peer: str) -> IPv4Address | IPv6Address | None:
     return ip_address(peer.partition("%")[0]) if peer else None
-
-
-_VERSIONS = {
-    "TLSv1.0": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-
-
-def tls_context(settings: BaseSettings) -> ssl.SSLContext:
-    """TLS as Scrapy's settings say; raises `ValueError` for a version that is none."""
-    context = ssl.create_default_context()
-    if not settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if ciphers := settings.get("DOWNLOADER_CLIENT_TLS_CIPHERS"):
-        context.set_ciphers(ciphers)
-    for which in ("min", "max"):
-        name = f"DOWNLOAD_TLS_{which.upper()}_VERSION"
-        if (version := settings.get(name)) is not None:
-            if version not in _VERSIONS:
-                raise ValueError(f"{name}={version} is unknown; use {', '.join(_VERSIONS)}")
-            setattr(context, f"{which}imum_version", _VERSIONS[version])
-    return context
