@@ -14,7 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from crawl.site import Site
+from crawl.answers import ANSWERS
+from crawl.crawls import SIDES, Crawls
+from crawl.site import RawSite, Site
 from crawl.spiders import LANE, STAGE
 from threadmill.model.task import Task
 from threadmill.ops.embedded import EmbeddedRedis
@@ -42,12 +44,18 @@ class StageUnderTest:
         run(self.client, self.store.submit(tasks, token=os.urandom(8).hex()))
 
     def start(
-        self, does: str = "item", *, starting: bool = False, environment: dict[str, str] | None = None, **settings: Any
+        self,
+        does: str = "item",
+        *,
+        starting: bool = False,
+        module: str = "crawl.spiders",
+        environment: dict[str, str] | None = None,
+        **settings: Any,
     ) -> subprocess.Popen[str]:
-        """Start a worker; it ends by itself after a second without work."""
+        """Start a worker of a module's spider; it ends by itself after a second without work."""
         order = {"site": self.site.url, "does": does, "starting": starting, "settings": settings}
         process = subprocess.Popen(
-            [sys.executable, "-m", "crawl.spiders", json.dumps(order)],
+            [sys.executable, "-m", module, json.dumps(order)],
             env={
                 **os.environ,
                 "PYTHONPATH": str(TESTS),
@@ -101,3 +109,25 @@ def stage(client: Client, redis_server: EmbeddedRedis) -> Iterator[StageUnderTes
             if process.poll() is None:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="module", params=sorted(SIDES))
+def crawl(request: pytest.FixtureRequest) -> Iterator[Crawls]:
+    """Both downloaders, in turn: what a test says holds for Scrapy's own and for ours."""
+    crawls = Crawls(request.param)
+    yield crawls
+    crawls.end()
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Crawls]:
+    """Our downloader, where it is not Scrapy's: each such test says why."""
+    crawls = Crawls("threadmill")
+    yield crawls
+    crawls.end()
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[RawSite]:
+    with RawSite(ANSWERS) as site:
+        yield site

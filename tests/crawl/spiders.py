@@ -95,7 +95,7 @@ class Pipeline:
         return item
 
 
-def main() -> None:
+def main(spider: type[PageSpider] = PageSpider) -> None:
     order = json.loads(sys.argv[1])
     logging.basicConfig(level="INFO")
     settings = {
@@ -105,7 +105,7 @@ def main() -> None:
         **order.get("settings", {}),
     }
     process = AsyncCrawlerProcess(settings)
-    spider = StartingSpider if order.get("starting") else PageSpider
+    spider = StartingSpider if order.get("starting") else spider
     process.crawl(spider, site=order["site"], does=order.get("does", "item"))
     process.start()
 

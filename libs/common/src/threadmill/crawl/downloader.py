@@ -19,8 +19,8 @@ from scrapy.core.downloader import Slot
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.misc import build_from_crawler
+from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
+from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import heard
 
@@ -34,17 +34,18 @@ class Downloader(ScrapyDownloader):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self.middleware = build_from_crawler(Middlewares, crawler)
+        # The ones that are made already: a middleware may open files or connect to signals when it is made.
+        self.middleware = Middlewares(*self.middleware.middlewares, crawler=crawler)
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         self.active.add(request)  # now, not when the task begins: the engine looks at it before it starts the next
-        return deferred_from_coro(self._fetch(request))
+        done: Deferred[Response | Request] = deferred_from_coro(self.middleware.download_async(self._in_slot, request))
+        return done.addBoth(self._left, request)
 
-    async def _fetch(self, request: Request) -> Response | Request:
-        try:
-            return await self.middleware.download_async(self._in_slot, request)
-        finally:
-            self.active.remove(request)
+    def _left(self, result: Response | Request | Failure, request: Request) -> Any:
+        """In the same step in which the engine takes the result: in between it would take the spider for idle."""
+        self.active.remove(request)
+        return result
 
     async def _in_slot(self, request: Request) -> Response:
         key, slot = self._get_slot(request)
@@ -82,6 +83,7 @@ class Downloader(ScrapyDownloader):
             if (request, turn) in slot.queue:
                 slot.queue.remove((request, turn))
             slot.transferring.discard(request)
+            self._process_queue(slot)
             raise
 
     def _process_queue(self, slot: Slot) -> None:
@@ -124,7 +126,7 @@ class Middlewares(DownloaderMiddlewareManager):
                 return result
             result = method(request=request, response=result)
             if isawaitable(result):
-                result = await result
+                result = await ensure_awaitable(result, _warn=_name(method))  # it may be a Deferred
             if not isinstance(result, (Response, Request)):
                 raise TypeError(f"{_name(method)} must return Response or Request, got {type(result)}")
         return result
@@ -134,7 +136,7 @@ class Middlewares(DownloaderMiddlewareManager):
         for method in self._on_request:
             result = method(request=request)
             if isawaitable(result):
-                result = await result
+                result = await ensure_awaitable(result, _warn=_name(method))  # it may be a Deferred
             if result is not None:
                 if not isinstance(result, (Response, Request)):
                     raise TypeError(f"{_name(method)} must return None, Response or Request, got {type(result)}")

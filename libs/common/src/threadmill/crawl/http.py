@@ -1,13 +1,14 @@
 """Pages over HTTP and HTTPS by aiohttp, as a Scrapy download handler: a third of the cost of Scrapy's own client.
 
 It keeps what Scrapy's handler promises: the same settings and meta keys, signals, limits and exceptions. What it does
-not have: `bindaddress` for a single request, and HTTPS through an HTTPS proxy.
+not have: `bindaddress` for a single request, HTTPS through an HTTPS proxy, Scrapy's DNS settings, request headers that
+are not UTF-8, and mercy on header lines without a colon; and `Response.certificate` is DER bytes. Where that matters:
+`DOWNLOAD_HANDLERS = {"https": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}`, and the same for http.
 """
 
 from __future__ import annotations
 
 import logging
-import ssl
 import time
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -28,19 +29,23 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.url import add_http_if_no_scheme
 from twisted.python.failure import Failure
 from yarl import URL
 
 from threadmill.crawl.listeners import heard
+from threadmill.crawl.tls import tls_context
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
 NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """What aiohttp would say of its own; a request says what Scrapy's middlewares made it say."""
+BODILESS = (204, 304)
+"""Answers without a body, whatever their headers say of its length."""
 HEAD_BYTES = 64 * 1024
 """Longest header line that is read."""
 
@@ -63,7 +68,8 @@ class Answer(aiohttp.ClientResponse):
 class HttpDownloadHandler(BaseDownloadHandler):
     """`DOWNLOAD_HANDLERS` for http and https."""
 
-    lazy = True
+    lazy = False
+    """To read the machine's certificates takes 60 ms: not while the first request is on its way."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -73,14 +79,21 @@ class HttpDownloadHandler(BaseDownloadHandler):
         self._warn = settings.getint("DOWNLOAD_WARNSIZE")
         self._whole = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         bind = settings.get("DOWNLOAD_BIND_ADDRESS")
-        self._session = aiohttp.ClientSession(
+        self._bind = (bind, 0) if isinstance(bind, str) else bind
+        self._tls = tls_context(settings)
+        self._opened: aiohttp.ClientSession | None = None
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        """The client; made with the first request, for it belongs to a running event loop."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             # How many there are at a time is the downloader's to say.
-            connector=aiohttp.TCPConnector(
-                limit=0,
-                ttl_dns_cache=60,
-                local_addr=(bind, 0) if isinstance(bind, str) else bind,
-                ssl=tls_context(settings),
-            ),
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, local_addr=self._bind, ssl=self._tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             response_class=Answer,
@@ -90,7 +103,8 @@ class HttpDownloadHandler(BaseDownloadHandler):
         )
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._opened is not None:
+            await self._opened.close()
 
     async def download_request(self, request: Request) -> Response:
         """Download a request; raises Scrapy's own download exceptions."""
@@ -113,8 +127,11 @@ class HttpDownloadHandler(BaseDownloadHandler):
             raise UnsupportedURLSchemeError(str(error)) from error
         except aiohttp.ClientConnectorDNSError as error:
             raise CannotResolveHostError(str(error)) from error
+        except aiohttp.ClientSSLError as error:  # somebody is there: it is a connector's error to aiohttp only
+            raise DownloadFailedError(str(error)) from error
         except aiohttp.ClientConnectorError as error:
-            raise DownloadConnectionRefusedError(str(error)) from error
+            broken = isinstance(error.os_error, (ConnectionResetError, ConnectionAbortedError, BrokenPipeError))
+            raise (DownloadFailedError if broken else DownloadConnectionRefusedError)(str(error)) from error
         except aiohttp.ClientError as error:
             raise DownloadFailedError(str(error) or type(error).__name__) from error
 
@@ -123,10 +140,11 @@ class HttpDownloadHandler(BaseDownloadHandler):
         length = answer.content_length
         most = request.meta.get("download_maxsize", self._most)
         warn = request.meta.get("download_warnsize", self._warn)
-        if most and length and length > most:
-            raise _too_large(request, length, most)
         if stop := self._told(signals.headers_received, request, headers=headers, body_length=length):
             return _response(request, answer, headers, b"", stop=stop)
+        bodiless = request.method == "HEAD" or answer.status in BODILESS
+        if most and length and length > most and not bodiless:
+            raise _too_large(request, length, most)
         body = bytearray()
         try:
             async for piece in answer.content.iter_any():
@@ -141,7 +159,8 @@ class HttpDownloadHandler(BaseDownloadHandler):
             return _response(request, answer, headers, bytes(body), flags=["dataloss"])
         if warn and len(body) > warn:
             logger.warning("%s has %d bytes, more than DOWNLOAD_WARNSIZE (%d)", request, len(body), warn)
-        return _response(request, answer, headers, bytes(body))
+        unbounded = length is None and not bodiless and "Transfer-Encoding" not in headers
+        return _response(request, answer, headers, bytes(body), flags=["partial"] if unbounded else None)
 
     def _told(self, signal: object, request: Request, **what: Any) -> StopDownload | None:
         """Tell a signal's listeners, if there are any; what one of them raises to stop the download."""
@@ -161,10 +180,11 @@ def _response(
     flags: list[str] | None = None,
     stop: StopDownload | None = None,
 ) -> Response:
-    kind = responsetypes.from_args(headers=headers, url=request.url, body=body)
+    url = request.url.partition("#")[0]
+    kind = responsetypes.from_args(headers=headers, url=url, body=body)
     version = answer.version
     response = kind(
-        url=request.url,
+        url=url,
         status=answer.status,
         headers=headers,
         body=body,
@@ -185,14 +205,17 @@ def _too_large(request: Request, size: int, most: int) -> DownloadCancelledError
 
 def _headers(request: Request) -> dict[str, Any]:
     """A request's headers and proxy, as aiohttp takes them. What is meant for the proxy does not go to the site."""
-    headers, proxy = request.headers.to_tuple_list(), request.meta.get("proxy")
-    if not proxy:
+    headers = [(name.decode(), value.decode()) for name, values in request.headers.items() for value in values]
+    proxy = request.meta.get("proxy")
+    if not proxy and "Proxy-Authorization" not in request.headers:
         return {"headers": headers}
+    if proxy and urlparse_cached(request).scheme == "http":  # the proxy is who reads the request
+        return {"headers": headers, "proxy": add_http_if_no_scheme(proxy)}
     secret = request.headers.get("Proxy-Authorization")
     return {
-        "headers": [(name, value) for name, value in headers if name.lower() != "proxy-authorization"],
-        "proxy": proxy if "://" in proxy else f"http://{proxy}",
-        "proxy_headers": {"Proxy-Authorization": secret.decode("latin-1")} if secret else None,
+        "headers": [(name, value) for name, value in headers if name != "Proxy-Authorization"],
+        "proxy": add_http_if_no_scheme(proxy) if proxy else None,
+        "proxy_headers": {"Proxy-Authorization": secret.decode("latin-1")} if proxy and secret else None,
     }
 
 
@@ -204,28 +227,3 @@ def _timeout(seconds: float) -> aiohttp.ClientTimeout:
 @lru_cache
 def _address(peer: str) -> IPv4Address | IPv6Address | None:
     return ip_address(peer.partition("%")[0]) if peer else None
-
-
-_VERSIONS = {
-    "TLSv1.0": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-
-
-def tls_context(settings: BaseSettings) -> ssl.SSLContext:
-    """TLS as Scrapy's settings say; raises `ValueError` for a version that is none."""
-    context = ssl.create_default_context()
-    if not settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if ciphers := settings.get("DOWNLOADER_CLIENT_TLS_CIPHERS"):
-        context.set_ciphers(ciphers)
-    for which in ("min", "max"):
-        name = f"DOWNLOAD_TLS_{which.upper()}_VERSION"
-        if (version := settings.get(name)) is not None:
-            if version not in _VERSIONS:
-                raise ValueError(f"{name}={version} is unknown; use {', '.join(_VERSIONS)}")
-            setattr(context, f"{which}imum_version", _VERSIONS[version])
-    return context

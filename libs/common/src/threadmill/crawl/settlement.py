@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import receivers
 from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
-from threadmill.crawl.tap import Tap, lets_items_pass
+from threadmill.crawl.tap import Tap, lets_items_pass, untap
 from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
 
@@ -195,6 +195,7 @@ class Settlement:
         """Collect an errback's output; Scrapy passes it through spider middlewares only if there was a response."""
         request: Request = failure.request  # type: ignore[attr-defined]
         _drop_frames(failure.value and failure.value.__cause__)
+        untap(request)
         page = Page.of(request)
         if page is None or page.settled:
             return

@@ -11,7 +11,7 @@ from inspect import isasyncgen
 from types import GeneratorType
 from typing import Any
 
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.http import Response
 
 Take = Callable[[Any], Any]
@@ -22,14 +22,14 @@ class Tap:
     """Stands for a request's callback for the one call that Scrapy makes."""
 
     def __init__(self, callback: Callable[..., Any] | None, spider: Spider, take: Take) -> None:
-        self._callback = callback
+        self.callback = callback
         self._spider = spider
         self._take = take
 
     def __call__(self, response: Response, **kwargs: Any) -> Any:
         if response.request is not None:
-            response.request.callback = self._callback  # a callback may look at it, or copy the request
-        callback = self._callback or self._spider._parse
+            response.request.callback = self.callback  # a callback may look at it, or copy the request
+        callback = self.callback or self._spider._parse
         output = callback(response, **kwargs)
         if isinstance(output, (GeneratorType, list, tuple)):
             return self._taken(output)
@@ -47,6 +47,12 @@ class Tap:
         async for each in output:
             if (passed := self._take(each)) is not None:
                 yield passed
+
+
+def untap(request: Request) -> None:
+    """Give a request its own callback back: an errback was called instead, and may look at it or copy the request."""
+    if isinstance(request.callback, Tap):
+        request.callback = request.callback.callback
 
 
 def lets_items_pass(middleware: Any) -> bool:
