@@ -284,7 +284,7 @@ class Feed:
         return self._concurrency + self._prefetch() - len(self.held)
 
     def _wanted(self, lane: LaneWork) -> int:
-        """Tasks to be admitted now; the backlog stays in the stream. The queue holds a worker's fill, and its children."""
+        """Tasks to be admitted now. The backlog stays in the stream; the queue holds one fill, and its children."""
         return max(0, self._concurrency + self._prefetch() - lane.waiting - len(lane.admitting))
 
     def _prefetch(self) -> int:
