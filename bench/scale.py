@@ -29,8 +29,9 @@ GROUP = 16
 @dataclass(frozen=True, slots=True)
 class Size:
     """crews: (replicas, partitions), the first one replica; forum: the demo forum's options; rounds of the crews;
-    idle: partitions of replicas without work, of which there are `idlers`; groups: pages of a trip; fsyncs: of the
-    append-only file. For each kind of run: seconds before anything is measured, and seconds measured."""
+    idle: partitions of replicas without work, of which there are `idlers`; clients of one Redis, groups: pages of a
+    trip, fsyncs: of its append-only file. For each kind of run: seconds before anything is measured, and seconds
+    measured."""
 
     crews: tuple[tuple[int, int], ...]
     forum: tuple[str, ...]
@@ -39,6 +40,7 @@ class Size:
     idle: tuple[int, ...]
     idlers: int
     idle_s: tuple[float, float]
+    clients: int
     groups: tuple[int, ...]
     fsyncs: tuple[str, ...]
     shard_s: tuple[float, float]
@@ -53,6 +55,7 @@ FULL = Size(
     idle=(1, 8),
     idlers=4,
     idle_s=(5.0, 13.0),
+    clients=3,
     groups=(1, 2, 4, GROUP, 64),
     fsyncs=("everysec", "always"),
     shard_s=(1.0, 4.0),
@@ -66,6 +69,7 @@ SHORT = Size(
     idle=(1,),
     idlers=2,
     idle_s=(0.5, 1.0),
+    clients=1,
     groups=(1, GROUP),
     fsyncs=("everysec",),
     shard_s=(0.2, 0.5),
@@ -87,10 +91,10 @@ def measure(options: argparse.Namespace) -> Report:
         crews = _crews(size, options.rounds or size.rounds, url, site, options.concurrency)
         own_us = own_us_per_s(url, size.idle_s[1])
         idle = [idle_run(size.idlers, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
-    shards = [shard_run(group, "no", *size.shard_s) for group in size.groups]
-    quiet = shard_run(QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
-    shards += [shard_run(GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
-    writer = writer_run(*size.writer_s)
+    shards = [shard_run(size.clients, group, "no", *size.shard_s) for group in size.groups]
+    quiet = shard_run(size.clients, QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
+    shards += [shard_run(size.clients, GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
+    writer = writer_run(size.clients, *size.writer_s)
     constants = _constants(crews[0], own_us, idle, size.idlers, shards, writer)
     figures = {
         "latency_ms": LATENCY_MS,
