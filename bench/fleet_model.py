@@ -1,15 +1,16 @@
 """The model of a fleet: what N workers ask of Redis, from the constants that `bench scale` measures.
 
-`python -m bench.fleet_model` prints the tables of docs/scaling.md from data/bench/scale.json.
+`python -m bench.fleet_model` writes the tables of docs/scaling.md anew from data/bench/scale.json.
 """
 
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from bench.child import ROOT
 from bench.report import FOLDER
 from threadmill.crawl.exchange import LINGER_S
 
@@ -125,22 +126,82 @@ FLEETS = [(workers, rate) for workers in (100, 1_000) for rate in (1.0, 10.0, 80
 """Workers and pages/s of each: two polite ones, and one that a site answers within 200 ms, 16 at a time."""
 
 
-def markdown(document: dict[str, Any]) -> str:
-    """The tables of docs/scaling.md, from the JSON document of `bench scale`."""
+def tables(document: dict[str, Any]) -> dict[str, str]:
+    """The tables of docs/scaling.md by name, as Markdown, from the JSON document of `bench scale`."""
     constants = Constants(**document["constants"])
-    lines = ["| constant | value |", "|---|---|"]
-    lines += [f"| `{name}` | {value:,.1f} |" for name, value in asdict(constants).items()]
-    names = [entry.name for entry in fields(Fleet)]
-    lines += ["", "| " + " | ".join(names).replace("_", " ") + " |", "|---" * len(names) + "|"]
-    for workers, rate in FLEETS:
-        values = asdict(fleet(constants, workers, rate)).values()
-        lines.append("| " + " | ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.3g}" for v in values) + " |")
-    lines += ["", "| workers | lanes of each | asked a second | redis cores |", "|---|---|---|---|"]
-    for workers, lanes in LANES:
-        asked, cores = idle(constants, workers, lanes)
-        lines.append(f"| {workers:,} | {lanes} | {asked:,.0f} | {cores:,.3f} |")
-    return "\n".join(lines)
+    alone = document["replicas"][0]["pages_per_s"]
+    return {
+        "replicas": _table(
+            "replicas|partitions|pages/s|over one|Redis us/page|asked/page|calls/page|least over most|downloaded twice",
+            (
+                [
+                    run["replicas"],
+                    run["partitions"],
+                    run["pages_per_s"],
+                    run["pages_per_s"] / alone,
+                    run["redis_us_per_page"],
+                    run["asked_per_page"],
+                    run["calls_per_page"],
+                    run["fairness"],
+                    run["twice"],
+                ]
+                for run in document["replicas"]
+            ),
+        ),
+        "shard": _table(
+            "pages a trip|append-only file|pages/s|Redis busy|Redis us/page|by the line|pages/s of a core",
+            (
+                [
+                    run["pages_per_trip"],
+                    run["fsync"],
+                    run["pages_per_s"],
+                    f"{run['busy']:.0%}",
+                    run["redis_us_per_page"],
+                    constants.page_us
+                    + constants.file_us * (run["fsync"] == "everysec")
+                    + constants.trip_us / run["pages_per_trip"],
+                    run["pages_per_core_s"],
+                ]
+                for run in [*document["shard"], document["quiet"]]
+            ),
+        ),
+        "constants": _table("constant|value", ([f"`{name}`", value] for name, value in asdict(constants).items())),
+        "fleets": _table(
+            "|".join(entry.name.replace("_", " ") for entry in fields(Fleet)),
+            (list(asdict(fleet(constants, workers, rate)).values()) for workers, rate in FLEETS),
+        ),
+        "lanes": _table(
+            "workers|lanes of each|asked a second|Redis cores",
+            ([workers, lanes, *idle(constants, workers, lanes)] for workers, lanes in LANES),
+        ),
+    }
+
+
+def _table(titles: str, rows: Iterable[Sequence[float | str]]) -> str:
+    columns = titles.split("|")
+    lines = [columns, ["---"] * len(columns), *([_shown(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _shown(value: float | str) -> str:
+    """Three figures, and thousands apart."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def filled(text: str, document: dict[str, Any]) -> str:
+    """The page with each table between its two comments replaced; raises `ValueError` if one has no place."""
+    for name, table in tables(document).items():
+        begin, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"there is no place for the table {name!r}")
+        text = before + begin + table + end + after
+    return text
 
 
 if __name__ == "__main__":
-    print(markdown(json.loads((FOLDER / "scale.json").read_text())))
+    page = ROOT / "docs" / "scaling.md"
+    page.write_text(filled(page.read_text(), json.loads((FOLDER / "scale.json").read_text())))

@@ -24,6 +24,7 @@ from threadmill.store.filters import fingerprint
 from threadmill.store.work import Child, Lease, PageCommit, When
 
 SOURCE = "bbs"
+_SAMPLES = 30
 _MARK = b'"@'
 """Stands in a sample for the quote and the number that all its ids begin with."""
 
@@ -46,7 +47,7 @@ class Imagined:
         source = load_source(file)
         details, threads = Extractor(source, "detail"), Extractor(source, "comment")
         # No number that a year begins with.
-        longest = [post for post in range(3_000, 9_000) if comment_count(post) == MAX_COMMENTS]
+        longest = [post for post in range(3_000, 9_000) if comment_count(post) == MAX_COMMENTS][:_SAMPLES]
         pages = range(1, comment_pages(longest[0]) + 1)
         return cls(
             cycle([_samples(details, post, 1)[0] for post in longest]),

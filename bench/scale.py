@@ -22,8 +22,6 @@ from bench.writer_run import WriterRun, writer_run
 LATENCY_MS = 200.0
 QUIET_GROUP, QUIET_PAUSE_S = 2, 0.02
 """Trips as those of a few replicas on a slow site: does a Redis with little to do spend more on each?"""
-IDLE = 4
-"""Replicas without work."""
 GROUP = 16
 """Pages of a trip for the claim, and for what an append-only file costs: about what one busy worker's trips carry."""
 
@@ -31,15 +29,18 @@ GROUP = 16
 @dataclass(frozen=True, slots=True)
 class Size:
     """crews: (replicas, partitions), the first one replica; forum: the demo forum's options; rounds of the crews;
-    idle: partitions of replicas without work; groups: pages of a trip; fsyncs: of the append-only file. For each kind
-    of run: seconds before anything is measured, and seconds measured."""
+    idle: partitions of replicas without work, of which there are `idlers`; clients of one Redis, groups: pages of a
+    trip, fsyncs: of its append-only file. For each kind of run: seconds before anything is measured, and seconds
+    measured."""
 
     crews: tuple[tuple[int, int], ...]
     forum: tuple[str, ...]
     rounds: int
     crew_s: tuple[float, float]
     idle: tuple[int, ...]
+    idlers: int
     idle_s: tuple[float, float]
+    clients: int
     groups: tuple[int, ...]
     fsyncs: tuple[str, ...]
     shard_s: tuple[float, float]
@@ -52,7 +53,9 @@ FULL = Size(
     rounds=2,
     crew_s=(2.0, 8.0),
     idle=(1, 8),
+    idlers=4,
     idle_s=(5.0, 13.0),
+    clients=3,
     groups=(1, 2, 4, GROUP, 64),
     fsyncs=("everysec", "always"),
     shard_s=(1.0, 4.0),
@@ -64,7 +67,9 @@ SHORT = Size(
     rounds=1,
     crew_s=(0.5, 1.0),
     idle=(1,),
+    idlers=2,
     idle_s=(0.5, 1.0),
+    clients=1,
     groups=(1, GROUP),
     fsyncs=("everysec",),
     shard_s=(0.2, 0.5),
@@ -85,12 +90,12 @@ def measure(options: argparse.Namespace) -> Report:
         url = f"redis://127.0.0.1:{port}/0"
         crews = _crews(size, options.rounds or size.rounds, url, site, options.concurrency)
         own_us = own_us_per_s(url, size.idle_s[1])
-        idle = [idle_run(IDLE, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
-    shards = [shard_run(group, "no", *size.shard_s) for group in size.groups]
-    quiet = shard_run(QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
-    shards += [shard_run(GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
-    writer = writer_run(*size.writer_s)
-    constants = _constants(crews[0], own_us, idle, shards, writer)
+        idle = [idle_run(size.idlers, url, site, Terms(partitions=p), *size.idle_s) for p in size.idle]
+    shards = [shard_run(size.clients, group, "no", *size.shard_s) for group in size.groups]
+    quiet = shard_run(size.clients, QUIET_GROUP, "no", *size.shard_s, pause_s=QUIET_PAUSE_S)
+    shards += [shard_run(size.clients, GROUP, fsync, *size.shard_s) for fsync in size.fsyncs]
+    writer = writer_run(size.clients, *size.writer_s)
+    constants = _constants(crews[0], own_us, idle, size.idlers, shards, writer)
     figures = {
         "latency_ms": LATENCY_MS,
         "concurrency": options.concurrency,
@@ -125,7 +130,12 @@ def _median(runs: Sequence[ScalingRun]) -> ScalingRun:
 
 
 def _constants(
-    busy: ScalingRun, own_us: float, idle: Sequence[IdleRun], shards: Sequence[ShardRun], writer: WriterRun
+    busy: ScalingRun,
+    own_us: float,
+    idle: Sequence[IdleRun],
+    idlers: int,
+    shards: Sequence[ShardRun],
+    writer: WriterRun,
 ) -> Constants:
     in_memory = [run for run in shards if run.fsync == "no"]
     durable = next(run for run in shards if run.fsync == "everysec")
@@ -137,10 +147,10 @@ def _constants(
         writer_us=writer.redis_us_per_page,
         idle_asked_per_s=idle[0].asked_per_s,
         own_us_per_s=own_us,
-        idle_us_per_s=idle[0].redis_us_per_s - own_us / IDLE,
+        idle_us_per_s=idle[0].redis_us_per_s - own_us / idlers,
         idle_bytes_per_s=idle[0].bytes_per_s,
         lane_asked_per_s=idle[-1].asked_per_s / idle[-1].partitions,
-        lane_us_per_s=(idle[-1].redis_us_per_s - own_us / IDLE) / idle[-1].partitions,
+        lane_us_per_s=(idle[-1].redis_us_per_s - own_us / idlers) / idle[-1].partitions,
         bytes_per_page=busy.bytes_in_per_page + busy.bytes_out_per_page + writer.bytes_per_page,
         connections=idle[0].connections,
         connection_bytes=idle[0].bytes_of_connections,

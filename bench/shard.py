@@ -32,9 +32,9 @@ class ShardRun:
     disk_bytes_per_page: float
 
 
-def shard_run(group: int, fsync: str, warm_up_s: float, seconds: float, pause_s: float = 0.0) -> ShardRun:
+def shard_run(clients: int, group: int, fsync: str, warm_up_s: float, seconds: float, pause_s: float = 0.0) -> ShardRun:
     """Loads a new Redis and measures `seconds` of it; its clients wait `pause_s` before each trip."""
-    with shard_load(fsync) as load, load.clients(group, warm_up_s + seconds + 0.5, pause_s) as said:
+    with shard_load(fsync, clients) as load, load.clients(group, warm_up_s + seconds + 0.5, pause_s) as said:
         time.sleep(warm_up_s)
         done, items, size = load.books.done, load.items, load.file_bytes
         before = ServerUse.of(load.client)

@@ -22,7 +22,6 @@ from threadmill.store.connection import Client, connect
 from threadmill.store.stage import StageStore
 from threadmill.store.status import Books, stage_books
 
-CLIENTS = 3
 FSYNC = {
     "no": ("--appendonly", "no"),
     # A rewrite of the file in the middle would be measured by chance.
@@ -37,9 +36,10 @@ _START_S = 20.0
 class ShardLoad:
     """A Redis at `url`, and what it holds. `client` is ours."""
 
-    def __init__(self, url: str, client: Client) -> None:
+    def __init__(self, url: str, client: Client, clients: int) -> None:
         self.url = url
         self.client = client
+        self._clients = clients
         boards = [Task(LIST.name, SOURCE, str(board)) for board in range(1, _BOARDS + 1)]
         run(client, StageStore(LANE, LIST).submit(boards, token="bench", job=new_job_id()))
 
@@ -68,7 +68,9 @@ class ShardLoad:
         command = [sys.executable, "-m", "bench.shard_client", json.dumps(asdict(order))]
         said: list[Said] = []
         with ExitStack() as stack:
-            processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+            processes = [
+                subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(self._clients)
+            ]
             for process in processes:
                 stack.callback(process.wait)
                 stack.callback(process.terminate)
@@ -91,12 +93,12 @@ class ShardLoad:
 
 
 @contextmanager
-def shard_load(fsync: str) -> Iterator[ShardLoad]:
-    """A new Redis with far more boards submitted than are ever scanned, gone at the end of the block."""
+def shard_load(fsync: str, clients: int) -> Iterator[ShardLoad]:
+    """A new Redis for so many clients, with more boards than they can scan; gone at the end of the block."""
     options = (*FSYNC[fsync], "--loglevel", "warning")
     with (
         tempfile.TemporaryDirectory(prefix="threadmill-bench-redis-") as folder,
         EmbeddedRedis(Path(folder), options=options) as server,
         connect(server.url) as client,
     ):
-        yield ShardLoad(server.url, client)
+        yield ShardLoad(server.url, client, clients)

@@ -28,9 +28,9 @@ class WriterRun:
     waiting_bytes_per_page: float
 
 
-def writer_run(fill_s: float, seconds: float) -> WriterRun:
+def writer_run(clients: int, fill_s: float, seconds: float) -> WriterRun:
     """Fills the item stream for `fill_s`, then has it written for `seconds`, or until it is empty."""
-    with shard_load("no") as load, tempfile.TemporaryDirectory(prefix="threadmill-bench-") as name:
+    with shard_load("no", clients) as load, tempfile.TemporaryDirectory(prefix="threadmill-bench-") as name:
         with load.clients(_GROUP, fill_s):
             pass
         folder = Path(name)

@@ -1,10 +1,14 @@
 """The model says what its formulas say, and its constants are found again in figures made of them."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 
-from bench.fleet_model import HEADROOM, Constants, fitted, fleet, idle, markdown, trips_per_s
+from bench.child import ROOT
+from bench.fleet_model import HEADROOM, Constants, filled, fitted, fleet, idle, trips_per_s
+from bench.scaling_run import ScalingRun
+from bench.shard import ShardRun
 
 CONSTANTS = Constants(
     page_us=40.0,
@@ -52,11 +56,27 @@ def test_a_fleet_is_its_workers() -> None:
     assert hundred.connections_mb == pytest.approx(4.0)
 
 
-def test_tables_have_a_row_for_each_fleet() -> None:
-    constants = {name: getattr(CONSTANTS, name) for name in CONSTANTS.__dataclass_fields__}
-    text = markdown({"constants": constants})
-    assert "| `trip_us` | 100.0 |" in text
-    assert len([line for line in text.splitlines() if line.startswith(("| 100 |", "| 1,000 |"))]) == 12
+def test_tables_go_between_their_comments() -> None:
+    # Given what a benchmark wrote, and the page
+    run = ScalingRun(1, 1, 10, 80.0, 200.0, 1.0, 0.5, 1.0, 1.0, 1.0, 1.0, 0)
+    shard = ShardRun(2, "no", 0.0, 10, 10.0, 0.5, 90.0, 11_111.1, 2.0, 13.0, 1.0, 1.0, 0.0)
+    document = {
+        "constants": asdict(CONSTANTS),
+        "replicas": [asdict(run)],
+        "shard": [asdict(shard)],
+        "quiet": asdict(shard),
+    }
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    # When it is filled
+    text = filled(page, document)
+    # Then the tables hold these figures, what is around them stays, and to fill it again changes nothing
+    assert "| `trip_us` | 100 |" in text
+    assert "| 2 | no | 10 | 50% | 90 | 90 | 11,111 |" in text
+    assert text.splitlines()[0] == page.splitlines()[0]
+    assert filled(text, document) == text
+    # And a page without a place for one is refused
+    with pytest.raises(ValueError, match="constants"):
+        filled(page.replace("<!-- constants -->", ""), document)
 
 
 def test_idle_workers_ask_for_each_lane() -> None:
