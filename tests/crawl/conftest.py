@@ -111,23 +111,27 @@ def stage(client: Client, redis_server: EmbeddedRedis) -> Iterator[StageUnderTes
                 process.wait()
 
 
-@pytest.fixture(scope="module", params=sorted(SIDES))
-def crawl(request: pytest.FixtureRequest) -> Iterator[Crawls]:
+@pytest.fixture(scope="session")
+def crawling() -> Iterator[dict[str, Crawls]]:
+    processes = {side: Crawls(side) for side in SIDES}
+    yield processes
+    for process in processes.values():
+        process.end()
+
+
+@pytest.fixture(params=sorted(SIDES))
+def crawl(request: pytest.FixtureRequest, crawling: dict[str, Crawls]) -> Crawls:
     """Both downloaders, in turn: what a test says holds for Scrapy's own and for ours."""
-    crawls = Crawls(request.param)
-    yield crawls
-    crawls.end()
+    return crawling[request.param]
 
 
-@pytest.fixture(scope="module")
-def ours() -> Iterator[Crawls]:
+@pytest.fixture
+def ours(crawling: dict[str, Crawls]) -> Crawls:
     """Our downloader, where it is not Scrapy's: each such test says why."""
-    crawls = Crawls("threadmill")
-    yield crawls
-    crawls.end()
+    return crawling["threadmill"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def raw() -> Iterator[RawSite]:
     with RawSite(ANSWERS) as site:
         yield site

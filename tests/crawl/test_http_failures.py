@@ -39,7 +39,7 @@ def test_a_page_as_large_as_allowed(crawl: Crawls, raw: RawSite) -> None:
 def test_a_page_that_hangs_is_tried_again_and_parked(stage: StageUnderTest) -> None:
     # Given a page that never answers; when a worker that gives up after two failures has done with it
     stage.submit("hang/1", "page/1")
-    stage.run(DOWNLOAD_TIMEOUT=0.2, environment={"THREADMILL_MAX_FAILURES": "2"})
+    stage.run(DOWNLOAD_TIMEOUT=0.2, environment={"THREADMILL_MAX_FAILURES": "2", "THREADMILL_IDLE_CLOSE_MS": "300"})
     # Then it was asked for twice, and is parked
     assert stage.paths() == ["/page/1"]
     [letter] = stage.dead()

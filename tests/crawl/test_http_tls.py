@@ -63,7 +63,7 @@ def test_a_stage_looks_at_certificates_unless_told_otherwise(stage: StageUnderTe
     with RawSite(ANSWERS, tls) as site:
         stage.site.url = site.url
         stage.submit("page")
-        stage.run(environment={"THREADMILL_MAX_FAILURES": "1"}, ROBOTSTXT_OBEY=False)
+        stage.run(environment={"THREADMILL_MAX_FAILURES": "1", "THREADMILL_IDLE_CLOSE_MS": "300"}, ROBOTSTXT_OBEY=False)
         [letter] = stage.dead()
         assert "CERTIFICATE_VERIFY_FAILED" in letter.error
         assert not site.heads

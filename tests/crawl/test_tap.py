@@ -8,7 +8,7 @@ import pytest
 
 from crawl.conftest import StageUnderTest
 
-ENVIRONMENT = {"THREADMILL_MAX_FAILURES": "1", "THREADMILL_IDLE_CLOSE_MS": "500"}
+ENVIRONMENT = {"THREADMILL_MAX_FAILURES": "1", "THREADMILL_IDLE_CLOSE_MS": "300"}
 ONLOOKER = {"SPIDER_MIDDLEWARES": {"crawl.taps.Onlooker": 500}}
 PIPELINE = {"ITEM_PIPELINES": {"crawl.taps.Passing": 300}}
 BUG = "the callback has a bug"
