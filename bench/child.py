@@ -14,9 +14,13 @@ _STOP_TIMEOUT_S = 5.0
 
 
 @contextmanager
-def child(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs `command` in the checkout's root, its output dropped, and ends it at the end of the block."""
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+def child(command: Sequence[str], *, quiet: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs `command` in the checkout's root and ends it at the end of the block.
+
+    Its output is dropped, and with `quiet` its errors too.
+    """
+    errors = subprocess.DEVNULL if quiet else None
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
     try:
         yield process
     finally:

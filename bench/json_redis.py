@@ -57,7 +57,7 @@ class Server:
         """Runs an empty server on a loopback port; it listens when the block begins."""
         with tempfile.TemporaryDirectory(prefix="threadmill-bench-redis-") as folder:
             settings = chain.from_iterable(_SETTINGS.items())
-            with child([*self.command, "--port", str(port), "--dir", folder, *settings]) as process:
+            with child([*self.command, "--port", str(port), "--dir", folder, *settings], quiet=True) as process:
                 deadline = time.monotonic() + _START_S
                 while not _listens(port):
                     if process.poll() is not None or time.monotonic() > deadline:
