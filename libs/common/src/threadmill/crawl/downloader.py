@@ -1,7 +1,7 @@
-"""Scrapy's downloader with less in between: one task a page, and no signal that nobody hears.
+"""Scrapy's downloader, keeping its limits in a burst too: one task a page, and no signal that nobody hears.
 
-Slots, delays, concurrency, middlewares and signals are Scrapy's, in Scrapy's order. What is left out: a second task and
-three Deferreds a page, and the wrapping of every middleware's answer in a coroutine.
+Scrapy 2.19 counts a download when its task begins, so that a burst passes `CONCURRENT_REQUESTS_PER_DOMAIN`. Slots,
+delays, middlewares and signals are Scrapy's, in Scrapy's order.
 """
 
 from __future__ import annotations
