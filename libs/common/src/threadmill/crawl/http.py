@@ -145,22 +145,28 @@ class HttpDownloadHandler(BaseDownloadHandler):
         bodiless = request.method == "HEAD" or answer.status in BODILESS
         if most and length and length > most and not bodiless:
             raise _too_large(request, length, most)
-        body = bytearray()
+        pieces: list[bytes] = []
+        size = 0
         try:
             async for piece in answer.content.iter_any():
-                body += piece
+                pieces.append(piece)
+                size += len(piece)
                 if stop := self._told(signals.bytes_received, request, data=piece):
-                    return _response(request, answer, headers, bytes(body), stop=stop)
-                if most and len(body) > most:
-                    raise _too_large(request, len(body), most)
-        except aiohttp.ClientPayloadError as error:
-            if request.meta.get("download_fail_on_dataloss", self._whole):
+                    return _response(request, answer, headers, b"".join(pieces), stop=stop)
+                if most and size > most:
+                    raise _too_large(request, size, most)
+        except Exception as error:
+            lost = isinstance(error, aiohttp.ClientPayloadError)
+            if lost and not request.meta.get("download_fail_on_dataloss", self._whole):
+                return _response(request, answer, headers, b"".join(pieces), flags=["dataloss"])
+            pieces.clear()  # the error holds this frame, and others hold the error until they have told of it
+            if lost:
                 raise ResponseDataLossError(str(error)) from error
-            return _response(request, answer, headers, bytes(body), flags=["dataloss"])
-        if warn and len(body) > warn:
-            logger.warning("%s has %d bytes, more than DOWNLOAD_WARNSIZE (%d)", request, len(body), warn)
+            raise
+        if warn and size > warn:
+            logger.warning("%s has %d bytes, more than DOWNLOAD_WARNSIZE (%d)", request, size, warn)
         unbounded = length is None and not bodiless and "Transfer-Encoding" not in headers
-        return _response(request, answer, headers, bytes(body), flags=["partial"] if unbounded else None)
+        return _response(request, answer, headers, b"".join(pieces), flags=["partial"] if unbounded else None)
 
     def _told(self, signal: object, request: Request, **what: Any) -> StopDownload | None:
         """Tell a signal's listeners, if there are any; what one of them raises to stop the download."""
