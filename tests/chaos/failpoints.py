@@ -130,16 +130,15 @@ class Steps:
 
     def wrap_pages(self) -> None:
         """A page's download, and its callback."""
-        from scrapy.core.downloader import Downloader  # noqa: PLC0415
-
+        from threadmill.crawl.downloader import Downloader  # noqa: PLC0415
         from threadmill.crawl.spider import StageSpider  # noqa: PLC0415
 
-        enqueue, parse = Downloader._enqueue_request, StageSpider.parse
+        fetch, parse = Downloader._in_slot, StageSpider.parse
 
-        @wraps(enqueue)
+        @wraps(fetch)
         async def download(downloader: Any, request: Any) -> Any:
             self.at("before:download")
-            return await enqueue(downloader, request)
+            return await fetch(downloader, request)
 
         @wraps(parse)
         def callback(spider: Any, response: Any, **kwargs: Any) -> Iterator[Any]:
@@ -150,7 +149,7 @@ class Steps:
                     self.at("amid:callback")
             self.at("after:callback")
 
-        Downloader._enqueue_request = download
+        Downloader._in_slot = download
         StageSpider.parse = callback
 
     def wrap_database(self) -> None:
