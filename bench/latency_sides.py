@@ -13,9 +13,9 @@ from bench import pages
 from bench.callbacks import post_path
 from bench.child import child, server
 from bench.formula_forum import FormulaForum
-from bench.peers.scrapy_redis_forum import push
 from bench.redis_server import redis_server
 from bench.services import services
+from bench.start_urls import push
 from bench.waits import Waits
 from bench.watched_site import WatchedSite
 

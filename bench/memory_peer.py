@@ -1,6 +1,7 @@
 """What scrapy-redis keeps in Redis, put there by its own code.
 
 Its classes are given a pipeline as their server: they say what they always say, and it travels a thousand at a time.
+They are imported where they are used: who only lists the benchmarks need not have them.
 """
 
 import itertools
@@ -12,9 +13,6 @@ from typing import Any
 from redis import Redis
 from scrapy import Request, Spider
 from scrapy.http import Response
-from scrapy_redis.dupefilter import RFPDupeFilter
-from scrapy_redis.pipelines import RedisPipeline
-from scrapy_redis.queue import PriorityQueue
 
 from bench.callbacks import Item, post_path
 from bench.filling import FIRST_POST
@@ -42,6 +40,8 @@ def start_urls(client: Redis, count: int) -> None:
 
 def requests(client: Redis, count: int) -> None:
     """Its default queue with its default serializer."""
+    from scrapy_redis.queue import PriorityQueue  # noqa: PLC0415
+
     spider = ForumSpider()
     with _pipelined(client) as (server, sent):
         queue = PriorityQueue(server, spider, "%(spider)s:requests")
@@ -52,6 +52,8 @@ def requests(client: Redis, count: int) -> None:
 
 def fingerprints(client: Redis, count: int) -> None:
     """Its only dupefilter."""
+    from scrapy_redis.dupefilter import RFPDupeFilter  # noqa: PLC0415
+
     with _pipelined(client) as (server, sent):
         dupefilter = RFPDupeFilter(server, "forum:dupefilter")
         for url in _urls(count):
@@ -61,6 +63,7 @@ def fingerprints(client: Redis, count: int) -> None:
 
 def items_of(pages: Callable[[], Iterator[list[Item]]]) -> Callable[[Redis, int], None]:
     """A filling: items as its pipeline writes them."""
+    from scrapy_redis.pipelines import RedisPipeline  # noqa: PLC0415
 
     def fill(client: Redis, count: int) -> None:
         spider = ForumSpider()

@@ -14,9 +14,9 @@ from redis import Redis
 from bench.child import child
 from bench.formula_forum import FormulaForum
 from bench.pages import POSTS_PER_FORUM, POSTS_PER_PAGE
-from bench.peers.scrapy_redis_forum import push
 from bench.redis_server import redis_server
 from bench.services import services
+from bench.start_urls import push
 from bench.watched_site import Visit, WatchedSite
 
 STRAGGLER_SHARE, STRAGGLER_PAGES = 0.01, 1_000

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from redis import Redis
 from scrapy import Request
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.http import Response
@@ -42,11 +41,6 @@ class WholeForumSpider(RedisSpider):  # type: ignore[misc]  # scrapy-redis has n
         yield from page.items
         if page.next_path:
             yield response.follow(page.next_path, callback=self.parse_comments)
-
-
-def push(redis: Redis, name: str, *urls: str) -> None:
-    """Asks the spider called `name` for these pages."""
-    redis.rpush(f"{name}:start_urls", *(json.dumps({"url": url}) for url in urls))
 
 
 def main() -> None:
