@@ -7,35 +7,25 @@ delays, middlewares and signals are Scrapy's, in Scrapy's order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
-from inspect import isawaitable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader as ScrapyDownloader
 from scrapy.core.downloader import Slot
-from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
+from scrapy.utils.defer import deferred_from_coro
 from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import heard
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
 
 class Downloader(ScrapyDownloader):
     """`DOWNLOADER`: middlewares, then the site's slot, then the download handler."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        # The ones that are made already: a middleware may open files or connect to signals when it is made.
-        self.middleware = Middlewares(*self.middleware.middlewares, crawler=crawler)
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         self.active.add(request)  # now, not when the task begins: the engine looks at it before it starts the next
@@ -100,49 +90,3 @@ class Downloader(ScrapyDownloader):
     def _tell(self, signal: object, **what: Any) -> None:
         if heard(signal, self.crawler):
             self.signals.send_catch_log(signal=signal, spider=self.crawler.spider, **what)
-
-
-class Middlewares(DownloaderMiddlewareManager):
-    """Scrapy's downloader middlewares; awaits only what has to be awaited."""
-
-    def __init__(self, *middlewares: Any, crawler: Crawler) -> None:
-        super().__init__(*middlewares, crawler=crawler)
-        self._on_request = [self._call(method) for method in self.methods["process_request"]]
-        self._on_response = [self._call(method) for method in self.methods["process_response"]]
-
-    def _call(self, method: Any) -> Callable[..., Any]:
-        """A middleware's method; one that still wants the spider is given it."""
-        return partial(self._handle_mw_method, method) if method in self._mw_methods_requiring_spider else method
-
-    async def download_async(
-        self, download_func: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
-    ) -> Response | Request:
-        try:
-            result = await self._before(request) or await download_func(request)
-        except Exception as error:
-            result = await self._process_exception(error, request)
-        for method in self._on_response:
-            if isinstance(result, Request):
-                return result
-            result = method(request=request, response=result)
-            if isawaitable(result):
-                result = await ensure_awaitable(result, _warn=_name(method))  # it may be a Deferred
-            if not isinstance(result, (Response, Request)):
-                raise TypeError(f"{_name(method)} must return Response or Request, got {type(result)}")
-        return result
-
-    async def _before(self, request: Request) -> Response | Request | None:
-        """Ask the middlewares from the engine's side on; the first that answers is what is gone on with."""
-        for method in self._on_request:
-            result = method(request=request)
-            if isawaitable(result):
-                result = await ensure_awaitable(result, _warn=_name(method))  # it may be a Deferred
-            if result is not None:
-                if not isinstance(result, (Response, Request)):
-                    raise TypeError(f"{_name(method)} must return None, Response or Request, got {type(result)}")
-                return result
-        return None
-
-
-def _name(method: Any) -> str:
-    return getattr(method, "__qualname__", None) or repr(method)
