@@ -50,13 +50,43 @@ class Lane:
         return f"{self.prefix}:site"
 
     @property
+    def jobs(self) -> str:
+        """zset: job id → when it began (ms)."""
+        return f"{self.prefix}:jobs"
+
+    @property
     def jobs_prefix(self) -> str:
         """Where a script appends a job's id, which it reads from the work itself."""
-        return f"{self.prefix}:jobs:"
+        return f"{self.jobs}:"
 
     def job(self, job_id: str) -> str:
         """hash: a job's books: open, and accepted, done, dead per stage."""
         return f"{self.jobs_prefix}{job_id}"
+
+    @property
+    def events(self) -> str:
+        """stream: jobs that were finished, posts that are complete. No job may be called `events`."""
+        return f"{self.jobs_prefix}events"
+
+    @property
+    def boards(self) -> str:
+        """hash: board → how and when it is scanned, and what came of it, as JSON."""
+        return f"{self.prefix}:boards"
+
+    @property
+    def schedule(self) -> str:
+        """zset: board → when its next scan is due (ms)."""
+        return f"{self.prefix}:schedule"
+
+    @property
+    def schedule_stats(self) -> str:
+        """hash: what the dispatchers counted."""
+        return f"{self.prefix}:schedule:stats"
+
+    @property
+    def dispatchers(self) -> str:
+        """zset: dispatcher id → last sign of life (ms)."""
+        return f"{self.prefix}:dispatchers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +165,13 @@ class StageKeys:
 
     @property
     def control(self) -> str:
-        """hash: paused, rate, … live."""
+        """hash: what operators said (paused, draining, rate, concurrency, replicas), and what the stage waits for (held)."""
         return f"{self.base}:control"
+
+    @property
+    def met(self) -> str:
+        """The root of the sets of posts that boards listed: `b:<board>`, and `r:<run>` for a whole scan under way."""
+        return f"{self.base}:met"
 
 
 def partition_of(key: str, partitions: int) -> int:

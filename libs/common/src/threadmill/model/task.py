@@ -25,7 +25,7 @@ EXPRESS_PRIORITY = 1_000_000
 
 _MAX_NUMBER = 2**53
 """Below it a number is the same in JSON everywhere, and can be counted up."""
-_JOB = re.compile(r"[A-Za-z0-9_-]{0,40}")
+_JOB = re.compile(r"(?!events$)[A-Za-z0-9_-]{0,40}")
 _KEY = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 
 
@@ -162,7 +162,7 @@ def _check(body: dict[str, Any]) -> None:
         if name != "key" and type(value) is not _TYPES[name]:
             raise TaskError("malformed", f"the task's {name} must be {_TYPES[name].__name__}")
     if not _JOB.fullmatch(body.get("job", "")):
-        raise TaskError("malformed", "a job id is at most 40 letters, digits, '_' and '-'")
+        raise TaskError("malformed", "a job id is at most 40 letters, digits, '_' and '-', and not `events`")
     if abs(body.get("priority", 0)) >= EXPRESS_PRIORITY:
         raise TaskError("malformed", f"a priority lies between ±{EXPRESS_PRIORITY - 1}")
     for name in ("depth", "attempts", "submitted_at"):

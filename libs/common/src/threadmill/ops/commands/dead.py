@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from threadmill.model.config import Config
 from threadmill.model.errors import ConfigError
 from threadmill.ops import letters
-from threadmill.ops.deployment import Deployment, stage_argument
+from threadmill.ops.commands.common import Json, StageName, Yes, confirm, connected, out, print_json, progress
+from threadmill.ops.deployment import stage_argument
 
-dead = typer.Typer(no_args_is_help=True, help="Dead letters: list, show, replay or drop what was parked.")
-out = Console()
-err = Console(stderr=True)
+app = typer.Typer(no_args_is_help=True, help="Dead letters: list, show, replay or drop what was parked.")
 
-StageName = Annotated[str, typer.Argument(metavar="STAGE", help="list, detail or comment.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only those parked for this reason.")]
 Ids = Annotated[list[str] | None, typer.Option("--id", help="Only this letter, by its id; may be given several times.")]
 SourceName = Annotated[str | None, typer.Option("--source", help="Only this source.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, one letter a line.")]
 Limit = Annotated[int, typer.Option("--limit", help="At most so many.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-@dead.command(name="list", epilog="Example: threadmill dead list detail --reason http-500")
+@app.command(name="list", epilog="Example: threadmill dead list detail --reason http-500")
 def list_command(
     stage: StageName, reason: Reason = None, source: SourceName = None, limit: Limit = 50, as_json: Json = False
 ) -> None:
     """What is parked, oldest first, and how much of each reason."""
-    deployment = Deployment.connected(Config.from_environment())
+    deployment = connected()
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("id", "at", "reason", "error"):
         table.add_column(column, overflow="fold" if column == "error" else "ellipsis")
@@ -44,7 +36,7 @@ def list_command(
         if number >= limit:
             continue
         if as_json:
-            typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
+            print_json(found.as_json())
         else:
             letter = found.as_json()
             table.add_row(letter["id"], letter["at"][:19], letter["reason"], letter["error"][:200])
@@ -53,16 +45,16 @@ def list_command(
         out.print(", ".join(f"{count:,} {name}" for name, count in reasons.most_common()), style="bold")
 
 
-@dead.command(name="show", epilog="Example: threadmill dead show detail --id bbs.0:7")
+@app.command(name="show", epilog="Example: threadmill dead show detail --id bbs.0:7")
 def show_command(stage: StageName, ids: Ids = None, source: SourceName = None, as_json: Json = False) -> None:
     """All that is known of some letters, with the bytes that were parked."""
     if not ids:
         raise ConfigError("which letters? --id ID, as `threadmill dead list` names them")
-    deployment = Deployment.connected(Config.from_environment())
+    deployment = connected()
     shown = list(letters.find(deployment, stage_argument(stage), source=source, names=ids))
     for found in shown:
         if as_json:
-            typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
+            print_json(found.as_json())
         else:
             _show(found)
     if missing := set(ids) - {found.name for found in shown}:
@@ -80,7 +72,7 @@ def _show(found: letters.Found) -> None:
     out.print()
 
 
-@dead.command(name="replay", epilog="Example: threadmill dead replay detail --reason http-500")
+@app.command(name="replay", epilog="Example: threadmill dead replay detail --reason http-500")
 def replay_command(
     stage: StageName, reason: Reason = None, ids: Ids = None, source: SourceName = None, as_json: Json = False
 ) -> None:
@@ -88,7 +80,7 @@ def replay_command(
     _handle("replayed", stage, reason, ids, source, as_json)
 
 
-@dead.command(name="drop", epilog="Example: threadmill dead drop detail --reason not-json --yes")
+@app.command(name="drop", epilog="Example: threadmill dead drop detail --reason not-json --yes")
 def drop_command(
     stage: StageName,
     reason: Reason = None,
@@ -112,15 +104,15 @@ def _handle(
     ask: bool = False,
 ) -> None:
     stage = stage_argument(stage_name)
-    deployment = Deployment.connected(Config.from_environment())
+    deployment = connected()
     found = list(letters.find(deployment, stage, source=source, reason=reason, names=ids or ()))
     if ask and found:
-        typer.confirm(f"Give up {len(found)} dead letters of {stage.name} for good?", abort=True, err=True)
+        confirm(f"Give up {len(found)} dead letters of {stage.name} for good?", yes=False)
     act = letters.replay if done == "replayed" else letters.drop
-    with Progress(console=err, transient=True, disable=as_json or len(found) < 1000) as bar:
+    with progress(quiet=as_json or len(found) < 1000) as bar:
         task = bar.add_task(done, total=len(found))
         count = act(deployment, stage, found, lambda n: bar.advance(task, n))
     if as_json:
-        typer.echo(json.dumps({done: count}))
+        print_json({done: count})
     else:
         out.print(f"{count} dead letters of {stage.name} {done}")

@@ -1,0 +1,70 @@
+"""What the commands share: where they print, the options that mean the same everywhere, and a connection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from threadmill.model.config import Config
+from threadmill.model.errors import ConfigError
+from threadmill.ops.deployment import Deployment
+
+out = Console()
+err = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+SourceName = Annotated[str | None, typer.Option("--source", help="Which source, if several are configured.")]
+StageName = Annotated[str, typer.Argument(metavar="STAGE", help="list, detail or comment.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Forum ids for list, post ids for the others.")]
+IdFile = Annotated[Path | None, typer.Option("--file", help="Read ids from a file, one a line; - for standard input.")]
+Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE for the source's URL templates.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def connected() -> Deployment:
+    """The deployment that the environment describes; its Redis answers, or a `StoreError` says why not."""
+    return Deployment.connected(Config.from_environment())
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)  # noqa: T201
+
+
+def progress(*, quiet: bool) -> Progress:
+    """A bar on standard error, gone when it is full."""
+    return Progress(console=err, transient=True, disable=quiet)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before work is thrown away; where nobody can answer, `--yes` must have been said."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{question} Nobody is there to answer: say --yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def read_params(pairs: Sequence[str] | None) -> dict[str, str]:
+    """NAME=VALUE pairs as a mapping."""
+    split = [pair.partition("=") for pair in pairs or ()]
+    if any(not separator for _, separator, _ in split):
+        raise ConfigError("--param wants NAME=VALUE")
+    return {name: value for name, _, value in split}
+
+
+def read_ids(ids: Sequence[str] | None, file: Path | None) -> list[str]:
+    """The ids that were given as arguments and in a file."""
+    keys = list(ids or ())
+    if file is not None:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        keys += [line.strip() for line in text.splitlines() if line.strip()]
+    if not keys:
+        raise ConfigError("no ids: give them as arguments, or in a file with --file")
+    return keys
