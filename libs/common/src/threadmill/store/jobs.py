@@ -57,7 +57,7 @@ def submitting(client: Client, lanes: Sequence[Lane], job: str) -> Iterator[Call
 
     What it gives is to be called before each part of the submission: it says, now and then, that there is more.
     """
-    if not job:
+    if not job or not lanes:
         yield lambda: None
         return
     said = 0.0
