@@ -50,9 +50,19 @@ class DeadLetter:
     """how often it was tried in vain: counted apart, and since it was last replayed."""
     history: tuple[Death, ...]
     """What it died of before that."""
+    record: Record | None = None
+    """The request, if it is one."""
 
     @classmethod
     def parse(cls, letter_id: bytes, data: bytes) -> DeadLetter:
+        try:
+            return cls._parsed(letter_id, data)
+        except ValueError:
+            error = "the letter cannot be read: no release of Threadmill wrote it"
+            return cls(_text(letter_id), "unreadable-letter", "unreadable", 0, error, "", data, 0, 0, ())
+
+    @classmethod
+    def _parsed(cls, letter_id: bytes, data: bytes) -> DeadLetter:
         reason, kind, at, error, body = data.split(SEPARATOR, 4)
         if kind == b"task":
             job, history, body = body.split(SEPARATOR, 2)
@@ -60,7 +70,7 @@ class DeadLetter:
         else:
             record = Record.parse(body)
         return cls(
-            letter_id.decode(),
+            _text(letter_id),
             _text(reason),
             _text(kind),
             int(at),
@@ -70,6 +80,7 @@ class DeadLetter:
             record.deliveries,
             record.failures,
             Death.parse_all(record.history),
+            None if kind == b"task" else record,
         )
 
 
