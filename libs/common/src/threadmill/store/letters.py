@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,17 @@ class Death:
             cls(int(at), _text(reason), int(deliveries), int(failures), _text(error))
             for at, reason, deliveries, failures, error in deaths
         )
+
+
+def written(history: Sequence[Death]) -> bytes:
+    """A history as `remember` writes it."""
+    return b"".join(
+        b"\x1d".join(
+            (b"%d" % d.at_ms, _short(d.reason), b"%d" % d.deliveries, b"%d" % d.failures, _short(d.error))
+        )
+        + b"\x1e"
+        for d in history[-10:]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +112,10 @@ def dead_letters(
                 found += 1
                 yield DeadLetter.parse(letter_id, body)
         at += len(ids)
+
+
+def _short(text: str) -> bytes:
+    return re.sub(r"[\x00-\x1f]", " ", text).encode("utf-8", "replace")[:500]
 
 
 def _text(data: bytes) -> str:

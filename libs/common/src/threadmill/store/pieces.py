@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import orjson
 
@@ -45,6 +46,8 @@ class Piece:
     """Which page of it; None for a task, which is no page yet."""
     known: str = ""
     """The version that was known before it was submitted."""
+    force: bool = False
+    """Whether it passed the filter because somebody said so."""
     priority: int = 0
     deliveries: int = 0
     failures: int = 0
@@ -114,19 +117,20 @@ def of_letter(letter: DeadLetter, lane: Lane, stage: str) -> Piece:
 
 def _of_task(kept: Piece, task: Task) -> Piece:
     return replace(
-        kept, what=task, job=kept.job or task.job, key=task.key, known=task.known, priority=task.priority
+        kept, what=task, job=kept.job or task.job, key=task.key, known=task.known, force=task.force, priority=task.priority
     )
 
 
 def _of_record(kept: Piece, record: Record) -> Piece:
-    key, page, known = reference_of(record.payload)
+    reference = reference_of(record.payload)
     return replace(
         kept,
         what=record,
         job=record.job,
-        key=key,
-        page=page,
-        known=known,
+        key=reference.key,
+        page=reference.page,
+        known=reference.known,
+        force=reference.force,
         priority=record.priority,
         deliveries=record.deliveries,
         failures=record.failures,
@@ -134,13 +138,23 @@ def _of_record(kept: Piece, record: Record) -> Piece:
     )
 
 
-def reference_of(payload: bytes) -> tuple[str, int, str]:
-    """Key, page number and version known before of a stage's request (docs/redis-keys.md); ("", 1, "") of any other."""
+class Reference(NamedTuple):
+    """What the payload of a stage's request says (docs/redis-keys.md); a plain spider's request has no key."""
+
+    key: str = ""
+    page: int = 1
+    known: str = ""
+    force: bool = False
+
+
+def reference_of(payload: bytes) -> Reference:
     try:
         body = orjson.loads(payload)
     except orjson.JSONDecodeError:
-        return "", 1, ""
+        return Reference()
     if not isinstance(body, dict) or not isinstance(key := body.get("k"), str):
-        return "", 1, ""
+        return Reference()
     page, known = body.get("n", 1), body.get("o", "")
-    return key, page if type(page) is int else 1, known if isinstance(known, str) else ""
+    return Reference(
+        key, page if type(page) is int else 1, known if isinstance(known, str) else "", body.get("f") is True
+    )

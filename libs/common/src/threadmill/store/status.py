@@ -129,7 +129,7 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
             elif field == "finished_at":
                 finished.append(int(value))
             elif field == "hold":
-                held = held or int(value) > _now_ms(client)
+                held = held or int(value) > now_ms(client)
             elif field in tables:
                 tables[field][stage] = tables[field].get(stage, 0) + int(value)
     at = max(finished) if finished and open_work == 0 and not held else None
@@ -143,7 +143,8 @@ def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     return run(client, _books_call(lane, stage))
 
 
-def _now_ms(client: redis.Redis) -> int:
+def now_ms(client: redis.Redis) -> int:
+    """The time on Redis's clock (ms since 1970)."""
     reply: Any = client.time()
     seconds, micros = reply
     return int(seconds) * 1000 + int(micros) // 1000
