@@ -161,11 +161,7 @@ def _parked(body: dict[str, Any], source: str, stage: Stage) -> Parked:
     error, at_ms = _take(body, "error", str, ""), _counted(body, "at_ms")
     if kind == "request":
         record, key, version = _record(body, source, stage)
-        deaths = Death.parse_all(record.history)
-        letter = DeadLetter(
-            "", reason, kind, at_ms, error, record.job, record.payload, record.deliveries, record.failures, deaths, record
-        )
-        return Parked(letter, key, version)
+        return Parked(DeadLetter.of(record, reason, error, at_ms), key, version)
     if kind != "task":
         raise ConfigError(f"a letter's kind is request or task, not {kind!r}")
     history = _history(body)

@@ -80,7 +80,7 @@ class Search:
 
     def _members(self, queue: str, place: Place) -> Iterator[Piece]:
         pattern = f"*{escaped(self._reference)}*"
-        cursor, met = b"0", set()
+        cursor, met, left = b"0", set(), self._count("ZCARD", queue)
         while True:
             command = ("ZSCAN", queue, cursor, "MATCH", pattern, "COUNT", PORTION)
             cursor, values = run(self._client, Command(command, list))
@@ -91,7 +91,7 @@ class Search:
                     piece = of_member(place, member, due, before=self._rank(queue, member))
                     if self._mine(piece):
                         yield piece
-            self._told(PORTION)
+            left = self._looked(left, over=cursor == b"0")
             if cursor == b"0":
                 return
 
@@ -109,23 +109,32 @@ class Search:
                 yield piece
 
     def _letters(self) -> Iterator[Piece]:
-        texts = ("\x1frequest\x1f", self._reference, "\x1ftask\x1f", self._key, "\x1ftask\x1f", "\\u")
+        texts = ("\x1frequest\x1f", self._reference, "\x1ftask\x1f", self._key, "\x1ftask\x1f", "\\")
         for letter_id, data in self._values(self._keys.dead, *texts):
             piece = of_letter(DeadLetter.parse(letter_id, data), self._lane, self._stage)
             if self._mine(piece):
                 yield piece
 
     def _values(self, name: str, *texts: Arg) -> Iterator[tuple[bytes, bytes]]:
-        cursor, met = b"0", set()
+        cursor, met, left = b"0", set(), self._count("HLEN", name)
         while True:
             cursor, *found = run(self._client, Call(_LOOK_HASH, (name,), (cursor, PORTION, *texts), list))
             for field, value in zip(found[::2], found[1::2], strict=True):
                 if field not in met:
                     met.add(field)
                     yield field, value
-            self._told(PORTION)
+            left = self._looked(left, over=cursor == b"0")
             if cursor == b"0":
                 return
+
+    def _count(self, command: str, name: str) -> int:
+        return run(self._client, Command((command, name), int))
+
+    def _looked(self, left: int, *, over: bool) -> int:
+        """A scan looks at a part of the table, which has room for more than there is: tell no more than there was."""
+        looked = left if over else min(PORTION, left)
+        self._told(looked)
+        return left - looked
 
     @property
     def _reference(self) -> str:

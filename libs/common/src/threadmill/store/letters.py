@@ -74,6 +74,13 @@ class DeadLetter:
             return cls(_text(letter_id), "unreadable-letter", "unreadable", 0, error, "", data, 0, 0, ())
 
     @classmethod
+    def of(cls, record: Record, reason: str, error: str, at_ms: int) -> DeadLetter:
+        """The letter of a request that has none yet."""
+        deaths = Death.parse_all(record.history)
+        numbers = (record.deliveries, record.failures)
+        return cls("", reason, "request", at_ms, error, record.job, record.payload, *numbers, deaths, record)
+
+    @classmethod
     def _parsed(cls, letter_id: bytes, data: bytes) -> DeadLetter:
         reason, kind, at, error, body = data.split(SEPARATOR, 4)
         if kind == b"task":

@@ -14,8 +14,8 @@ for at, entry in ipairs(entries) do
     local name, value = fields[i], fields[i + 1]
     local found = name == "k" and value == key
     if name == "task" then
-      -- JSON may spell any character as \u and four digits.
-      found = string.find(value, key, 1, true) or string.find(value, "\\u", 1, true)
+      -- JSON may spell a character by a backslash and others.
+      found = string.find(value, key, 1, true) or string.find(value, "\\", 1, true)
     end
     if found then
       answer[#answer + 1] = { at, entry[1], fields }
