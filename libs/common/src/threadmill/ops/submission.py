@@ -43,6 +43,7 @@ def submit(
     priority: int = 0,
     force: bool = False,
     cascade: bool = False,
+    full: bool = False,
     express: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Submission:
@@ -60,6 +61,7 @@ def submit(
                 priority=priority,
                 force=force,
                 cascade=cascade,
+                full=full,
             )
         )
     submitted = filtered = 0
