@@ -66,9 +66,7 @@ class Passenger(Protocol):
 class Exchange:
     """Carries the settlements of pages, and the errands of its passengers."""
 
-    def __init__(
-        self, client: Client, lanes: list[LaneWork], max_failures: int, *, telling: bool = False
-    ) -> None:
+    def __init__(self, client: Client, lanes: list[LaneWork], max_failures: int, *, telling: bool = False) -> None:
         """`telling`: events are written for posts that are complete."""
         self._client = client
         self._telling = telling

@@ -96,9 +96,7 @@ class Worker:
         settings = self._crawler.settings
         dupefilter = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), self._crawler)
         self.hooks = SpiderHooks(spider, dupefilter, serializer_named(settings.get("SCHEDULER_SERIALIZER")))
-        self._exchange = Exchange(
-            self._client, self.lanes, self._config.max_failures, telling=self._config.post_events
-        )
+        self._exchange = Exchange(self._client, self.lanes, self._config.max_failures, telling=self._config.post_events)
         self._feed = Feed(
             self._exchange,
             self.lanes,

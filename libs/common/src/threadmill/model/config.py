@@ -47,11 +47,17 @@ class Config(BaseSettings):
         pattern="^(run|exact|set|bloom|window)$",
         description="filter of follow-up requests; see redis-keys.md",
     )
-    known_age_s: int = Field(0, ge=0, description="a post not met for so long is forgotten, and new when met; 0 = never")
+    known_age_s: int = Field(
+        0, ge=0, description="a post not met for so long is forgotten, and new when met; 0 = never"
+    )
     known_size: int = Field(0, ge=0, description="posts of a lane that are known at most, about; 0 = all")
-    known_hits: int = Field(0, ge=0, le=60_000, description="a post met so often is collected again; 0 = only when moved")
+    known_hits: int = Field(
+        0, ge=0, le=60_000, description="a post met so often is collected again; 0 = only when moved"
+    )
     backlog_high: int = Field(
-        100_000, ge=0, description="a stage leases nothing while a stage it hands down to has so much waiting; 0 = no mark"
+        100_000,
+        ge=0,
+        description="a stage leases nothing while a stage it hands down to has so much waiting; 0 = no mark",
     )
     backlog_low: int = Field(50_000, ge=0, description="and goes on when no more than this waits")
     items_high: int = Field(

@@ -10,7 +10,7 @@ _ANNOUNCE = compose("announce")
 
 
 def announce(lane: Lane, job: str, for_ms: int, *, keep_s: int | None = None) -> Call[int]:
-    """Say that more of a job will be submitted to the lane within `for_ms`, so that it is not finished before; 0: no more.
+    """Say that more of a job comes to the lane within `for_ms`, so that it is not finished before; 0: no more.
 
     Its books are kept for `keep_s` once it is finished, by default thirty days.
     """

@@ -17,8 +17,8 @@ from threadmill.store.filters import REQUEST_FILTERS, Dupefilter, RunFilter, Ver
 from threadmill.store.orders import PRIORITY, QUEUE_ORDERS, QueueOrder
 from threadmill.store.scripts import Script, compose
 from threadmill.store.work import (
-    SEPARATOR,
     NO_MARKS,
+    SEPARATOR,
     Admission,
     Child,
     Committed,

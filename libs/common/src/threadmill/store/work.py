@@ -165,7 +165,7 @@ class Child:
     priority: int = 0
     when: When = When.ALWAYS
     margin: int = 0
-    """With SOMETHING_NEW: only if fewer than so many subtasks in a row at the page's end were known. 0: however many."""
+    """With SOMETHING_NEW: only if fewer than so many subtasks at the end of the page were known. 0: however many."""
 
 
 @dataclass(slots=True)
