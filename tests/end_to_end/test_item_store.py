@@ -112,7 +112,7 @@ class TestAStore:
         # Then the rows are they, in the columns' order
         at = "2023-11-14T22:13:20.007Z"
         expected = (*list(whole.values())[1:-1], '{"deep":[1,"\\u0000"]}', at, 0)
-        assert rows(url, "SELECT * FROM posts") == [expected]
+        assert rows(url, "SELECT * FROM posts") == [(*expected, None)]
         assert rows(url, "SELECT * FROM comments") == [("bbs", "1", "1", "0", None, "b", None, None, "{}", at, 0)]
 
     def test_older_data_never_replaces_newer(self, store: Store, url: str) -> None:

@@ -467,7 +467,8 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         for path in ("/BBS/list/1/1", "/BBS/list/1/1", "/BBS/post/100001", "/BBS/comment/1/1", "/healthz"):
             await visitor.status(path)
         # Then what is not found counts, and what is not the forum's does not
-        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "refused": 0, "harmed": {}}
+        fresh = {"list": 1, "post": 1, "comment": 0, "total": 2}
+        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "fresh": fresh, "refused": 0, "harmed": {}}
         paths = {"/BBS/list/1/1": 2, "/BBS/post/100001": 1, "/BBS/comment/1/1": 1}
         assert await visitor.json("/hits") == counts
         assert await visitor.json("/hits?paths=1") == counts | {"paths": paths}
@@ -475,7 +476,8 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         async with visitor.client.post("/hits/reset") as answer:
             assert answer.status == 200
         # Then
-        assert await visitor.json("/hits?paths=1") == dict.fromkeys(counts, 0) | {"harmed": {}, "paths": {}}
+        none = dict.fromkeys(counts, 0) | {"fresh": dict.fromkeys(fresh, 0), "harmed": {}, "paths": {}}
+        assert await visitor.json("/hits?paths=1") == none
 
     visit(story)
 
