@@ -56,8 +56,8 @@ class Check:
 def compare(posts: Iterable[Mapping[str, Any]], comments: Iterable[Mapping[str, Any]], url: str) -> Check:
     """Compares stored rows of one source with the present truth of the forum at `url`, ``http://host:port``.
 
-    Rows are mappings with at least the content fields; of the others only a post's `gone_at` is looked at: if it has one,
-    it is left out, with its comments, for the site had it no more. Raises OSError if the forum does not answer,
+    Rows are mappings with at least the content fields; of the others only a post's `gone_at` is looked at: if it has
+    one, it is left out, with its comments, for the site had it no more. Raises OSError if the forum does not answer,
     KeyError if a row lacks a field.
     """
     gone: set[Any] = set()

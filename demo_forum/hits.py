@@ -6,8 +6,8 @@ from demo_forum.news import News
 
 
 class Hits:
-    """Requests by interface and by path since the last reset, how many of them got a page with something new, and how many
-    a 429 or 500, or came to which harm.
+    """Requests by interface and by path since the last reset, how many of them got a page with something new, and how
+    many a 429 or 500, or came to which harm.
 
     Every request counts, whatever the answer was; only while the forum is down nothing does: it is not there.
     """
@@ -47,8 +47,10 @@ class Hits:
         self._refused = 0
 
     def report(self, *, with_paths: bool) -> dict[str, object]:
-        """``{"list", "post", "comment", "total", "fresh", "refused", "harmed"}``, the first four again within ``"fresh"``,
-        and, if wanted, ``"paths"``."""
+        """``{"list", "post", "comment", "total", "fresh", "refused", "harmed"}`` and, if wanted, ``"paths"``.
+
+        Within ``"fresh"`` are the first four again.
+        """
         counts: dict[str, object] = dict(_by_interface(self._interfaces))
         counts |= {"fresh": _by_interface(self._fresh), "refused": self._refused, "harmed": dict(self._harmed)}
         if with_paths:

@@ -11,7 +11,7 @@ from threadmill.model.stages import LIST
 
 
 class ListScanner(StageSpider):
-    """Tasks are forum ids; a scan goes from page to page until it comes to known posts, or, if it is full, to the end."""
+    """Tasks are forum ids; a scan goes from page to page until it comes to known posts, or to the end if it is full."""
 
     name = "list_scanner"
     stage = LIST

@@ -20,8 +20,8 @@ from threadmill.model.task import Task
 
 
 class SpiderHooks:
-    """Asks the spider, where it has one of these: `requests_for`, `encode_request`, `decode_request`, `key_of`, `absence`,
-    `fingerprint`."""
+    """Asks the spider, where it has one of these: `requests_for`, `encode_request`, `decode_request`, `key_of`,
+    `absence`, `fingerprint`."""
 
     def __init__(self, spider: Spider, dupefilter: FleetDupeFilter, serializer: Serializer) -> None:
         self._spider: Any = spider

@@ -104,7 +104,7 @@ class StageSpider(Spider):
         if rules.resume is None or not rules.resume.falls_short(reference.number - first, rows, reference.expected):
             return None
         self.logger.info(
-            "%s of %s has other pages than stages.%s.resume.per_page says, or is gone: it is collected from its first on",
+            "%s of %s has other pages than stages.%s.resume.per_page says, or is gone: its first page is asked",
             reference.key,
             reference.source,
             self.stage.name,
@@ -131,7 +131,8 @@ class StageSpider(Spider):
             raise TaskError("unknown-source", f"source {task.source!r} is not served here; set THREADMILL_SOURCES")
         rules = self.extractors[task.source].rules
         begin = PageReference.of(task, rules.paging.first_page)
-        if rules.resume is not None and (known := rules.resume.pages_known(task.known, task.version)):
+        known = rules.resume.pages_known(task.known, task.version) if rules.resume and not task.force else 0
+        if rules.resume and known:
             resumed = begin.resumed(begin.number + known, expected=rules.resume.rows(task.version))
             with suppress(TaskError):  # none of the urls may fit: not every address leads to later pages
                 return [self.request(resumed)]

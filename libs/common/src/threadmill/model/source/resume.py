@@ -1,4 +1,4 @@
-"""Resuming: rows that were collected before are not downloaded again, where a site's paging lets one begin behind them."""
+"""Resuming: rows that were collected before are left alone, where a site's paging lets one begin behind them."""
 
 from pydantic import Field as Key
 
