@@ -25,7 +25,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import receivers
-from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
+from threadmill.crawl.page import PAGE, PARENT, GivenBack, GuardedErrback, Page
 from threadmill.crawl.tap import Tap, lets_items_pass, untap
 from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
@@ -201,6 +201,9 @@ class Settlement:
         untap(request)
         page = Page.of(request)
         if page is None or page.settled:
+            return
+        if isinstance(failure.value, GivenBack):
+            self._worker.settler.release(page)
             return
         if original is None:
             self._failed_unseen(page, failure.value)
