@@ -29,7 +29,7 @@ class Edit(NamedTuple):
 
 
 _SETTLED = 'redis.call("XACK", items, group, ARGV[i]) == 1'
-_SUBTASK = 'seen_task.add(target_seen, "", id, version)'
+_SUBTASK = 'seen_task.add(target.seen, "", id, version)'
 _CHILD = 'id == "" or seen_request.add(seen_root, run, id, "")'
 _JOB = 'fields[stage .. ":" .. field] = (fields[stage .. ":" .. field] or 0) + by'
 _DELAYED = 'redis.call("ZADD", delayed, now + tonumber(wait), string.sub(member, 1, 8) .. record)'

@@ -254,7 +254,8 @@ class Walk:
         subtasks = [self.task(name) for name in STAGES[stage].hands_to for _ in range(rng.choice([0, 1, 2]))]
         items = [b'{"n":%d}' % next(self.numbers) for _ in range(rng.choice([0, 1, 2]))]
         own = fingerprint(str(rng.randrange(60)))
-        return PageCommit(lease_id, own, rng.choice(["", "gone"]), children, subtasks, items)
+        outcome = rng.choice(["", "gone"])
+        return PageCommit(lease_id, own, outcome, children=children, subtasks=subtasks, items=items)
 
     def renew(self) -> None:
         who = stage, _ = self.somebody()

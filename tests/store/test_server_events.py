@@ -146,7 +146,8 @@ def _held(shop: Workshop, ttl_ms: int = LONG_MS) -> str:
 
 def _page(shop: Workshop) -> PageCommit:
     subtask = Task(stage="comment", source="bbs", key="42")
-    return PageCommit(_held(shop), "1", "gone", [Child(b"next", "2")], [subtask], [b"{}"])
+    children = [Child(b"next", "2")]
+    return PageCommit(_held(shop), "1", "gone", children=children, subtasks=[subtask], items=[b"{}"])
 
 
 FINISHING: dict[str, Callable[[Workshop], Call[object]]] = {

@@ -16,7 +16,7 @@ from threadmill.store.calls import Call, run
 from threadmill.store.stage import StageStore
 from threadmill.store.status import Books, JobBooks, job_books, run_books
 from threadmill.store.streams import TaskStreams
-from threadmill.store.work import Admission, Child, Committed, Entry, Lease, PageCommit
+from threadmill.store.work import Admission, Child, Committed, Entry, Lease, Leased, PageCommit
 
 LONG_MS = 60_000
 EXPIRED_MS = 0
@@ -76,9 +76,13 @@ class Workshop:
         roots = [Child(payload, "", priority) for payload in payloads]
         return self.run(self.store.enqueue(roots, token=f"enqueue{next(self._numbers)}", job=job))
 
-    def lease(self, want: int = 1, *, ttl_ms: int = LONG_MS, token: str = "", interval_us: int = 0) -> list[Lease]:
+    def lease(self, want: int = 1, **how: Any) -> list[Lease]:
+        return self.ask(want, **how).leases
+
+    def ask(self, want: int = 1, *, ttl_ms: int = LONG_MS, token: str = "", **how: Any) -> Leased:
+        """The whole answer of a lease call."""
         token = token or f"lease{next(self._numbers)}"
-        return self.run(self.store.lease(want, worker=token, number=1, ttl_ms=ttl_ms, interval_us=interval_us)).leases
+        return self.run(self.store.lease(want, worker=token, number=1, ttl_ms=ttl_ms, **how))
 
     def lease_one(self, *, ttl_ms: int = LONG_MS) -> Lease:
         (lease,) = self.lease(1, ttl_ms=ttl_ms)
@@ -109,8 +113,8 @@ class Workshop:
         return {key: self.client.dump(key) for key in self.client.keys("*")}
 
     def audit(self) -> None:
-        jobs = [key.decode().rpartition(":")[2] for key in self.client.keys(f"{self.lane.jobs_prefix}*")]
-        audit(self.client, self.lane, jobs)
+        books = [key.decode() for key in self.client.keys(f"{self.lane.jobs_prefix}*")]
+        audit(self.client, self.lane, [key.rpartition(":")[2] for key in books if key != self.lane.events])
 
 
 def payloads(leases: list[Lease]) -> list[bytes]:

@@ -66,8 +66,10 @@ class Passenger(Protocol):
 class Exchange:
     """Carries the settlements of pages, and the errands of its passengers."""
 
-    def __init__(self, client: Client, lanes: list[LaneWork], max_failures: int) -> None:
+    def __init__(self, client: Client, lanes: list[LaneWork], max_failures: int, *, telling: bool = False) -> None:
+        """`telling`: events are written for posts that are complete."""
         self._client = client
+        self._telling = telling
         self._lanes = lanes
         self._max_failures = max_failures
         self._passengers: list[Passenger] = []
@@ -215,7 +217,8 @@ class Exchange:
             box, store = lane.outbox, lane.store
             lane.outbox = type(box)()
             errands += [
-                _settling(lane, store.commit(pages), [page.lease_id for page in pages]) for pages in _loads(box.commits)
+                _settling(lane, store.commit(pages, telling=self._telling), [page.lease_id for page in pages])
+                for pages in _loads(box.commits)
             ]
             if box.delays:
                 call = store.delay(box.delays, max_failures=self._max_failures)

@@ -223,6 +223,7 @@ class Feed:
                 lane.outbox.parks.append(Park(lease.id, "unreadable-request", repr(error)))
                 self._exchange.wake()
                 continue
+            page.work.key = self._hooks.key(request)
             request.meta[PAGE] = page
             self.held[lease.id] = page
             self._fresh.append(request)

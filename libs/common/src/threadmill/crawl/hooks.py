@@ -19,7 +19,7 @@ from threadmill.model.task import Task
 
 
 class SpiderHooks:
-    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request` or `fingerprint`."""
+    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request`, `key_of` or `fingerprint`."""
 
     def __init__(self, spider: Spider, dupefilter: FleetDupeFilter, serializer: Serializer) -> None:
         self._spider: Any = spider
@@ -45,6 +45,11 @@ class SpiderHooks:
             own(data, source) if own is not None else payload.decode(data, self._spider, self._serializer)
         )
         return request
+
+    def key(self, request: Request) -> str:
+        """The key of the task that a request belongs to; empty for a spider without tasks."""
+        own = getattr(self._spider, "key_of", None)
+        return str(own(request)) if own is not None else ""
 
     def fingerprint(self, request: Request) -> str:
         """The id under which the dupefilter knows the request; empty: do not filter."""

@@ -10,7 +10,18 @@ from threadmill.store.calls import Call
 from threadmill.store.connection import Client
 from threadmill.store.stage import StageStore
 from threadmill.store.streams import TaskStreams
-from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Refusal
+from threadmill.store.work import (
+    NO_MARKS,
+    Admission,
+    Child,
+    Delay,
+    Entry,
+    Leased,
+    Marks,
+    PageCommit,
+    Park,
+    Refusal,
+)
 
 if TYPE_CHECKING:
     from threadmill.crawl.page import Page
@@ -41,6 +52,7 @@ class LaneWork:
     streams: TaskStreams
     interval_us: int = 0
     """Between two requests to the site, over all replicas; 0 = no limit."""
+    marks: Marks = NO_MARKS
     outbox: Outbox = field(default_factory=Outbox)
     admissions: list[Admission] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
@@ -66,12 +78,13 @@ class LaneWork:
     """A reply may have been lost: entries delivered to us may be unknown to us."""
 
     @classmethod
-    def serving(cls, client: Client, store: StageStore, worker: str, interval_us: int) -> LaneWork:
-        return cls(store, TaskStreams(client, store.keys, worker), interval_us)
+    def serving(cls, client: Client, store: StageStore, worker: str, interval_us: int, marks: Marks) -> LaneWork:
+        return cls(store, TaskStreams(client, store.keys, worker), interval_us, marks)
 
     def leasing(self, want: int, *, worker: str, number: int, ttl_ms: int, clock: Callable[[], float]) -> Call[Leased]:
         """A lease call. Whoever reads the answer, in whatever thread, notes its leases as `arriving`."""
-        call = self.store.lease(want, worker=worker, number=number, ttl_ms=ttl_ms, interval_us=self.interval_us)
+        pace, marks = self.interval_us, self.marks
+        call = self.store.lease(want, worker=worker, number=number, ttl_ms=ttl_ms, interval_us=pace, marks=marks)
 
         def read(reply: Any) -> Leased:
             leased = call.read(reply)

@@ -15,7 +15,7 @@ from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
 from threadmill.crawl.page import GuardedErrback, Page
 from threadmill.model.errors import TaskError
 from threadmill.model.task import EXPRESS_PRIORITY
-from threadmill.store.work import Child, Delay, Park, When
+from threadmill.store.work import Child, Delay, PageCommit, Park, When
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ SERVED = 20
 """So many pages done since a site last asked to wait show that it serves others."""
 WHEN = "threadmill.when"
 """Meta key by which a callback makes a follow-up conditional: a `When`."""
+MARGIN = "threadmill.margin"
+"""Meta key for the margin of that condition: `Child.margin`."""
 
 
 class Settler:
@@ -57,7 +59,7 @@ class Settler:
         """The page ended in an error: done after all, delayed, or parked, by what the error says."""
         outcome = self._policy.outcome_of(error, page.lease.record.failures)
         if isinstance(outcome, Settled):
-            page.work = type(page.work)(page.lease.id, outcome=outcome.counter)
+            page.work = PageCommit(page.lease.id, outcome=outcome.counter, key=page.work.key)
             self.commit(page)
             return
         if not self._settle(page):
@@ -114,7 +116,7 @@ class Settler:
         """A follow-up of a page goes into that page's commit."""
         if page.settled:
             return False
-        when = request.meta.pop(WHEN, When.ALWAYS)
+        when, margin = request.meta.pop(WHEN, When.ALWAYS), request.meta.pop(MARGIN, 0)
         if isinstance(request.errback, GuardedErrback):  # replaced requests bring their parent's
             request.errback = request.errback.original
         try:
@@ -125,7 +127,7 @@ class Settler:
         if not page.work.fingerprint and page.request is not None:
             page.work.fingerprint = self._hooks.fingerprint(page.request)
         priority = EXPRESS_PRIORITY + max(0, request.priority) if page.express else request.priority
-        page.work.children.append(Child(data, self._hooks.fingerprint(request), priority, when))
+        page.work.children.append(Child(data, self._hooks.fingerprint(request), priority, when, margin))
         return True
 
     def add_root(self, lane: LaneWork, request: Request) -> bool:

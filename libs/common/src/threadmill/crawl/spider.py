@@ -165,6 +165,11 @@ class StageSpider(Spider):
     def decode_request(self, data: bytes, source: str) -> Request:
         return self.request(PageReference.load(data, source))
 
+    def key_of(self, request: Request) -> str:
+        """The key of the task a page belongs to."""
+        reference: PageReference = request.meta[REFERENCE]
+        return reference.key
+
     def fingerprint(self, request: Request) -> str:
         """A page of a key is the same page however its URL is written."""
         reference: PageReference = request.meta[REFERENCE]

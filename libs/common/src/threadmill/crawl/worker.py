@@ -30,10 +30,8 @@ from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
 from threadmill.store.connection import UNREACHABLE, connect, wait_until_ready
-from threadmill.store.filters import REQUEST_FILTERS
-from threadmill.store.orders import QUEUE_ORDERS
 from threadmill.store.purge import flush_stage
-from threadmill.store.stage import StageStore
+from threadmill.store.stage import configured_marks, configured_store
 from threadmill.store.status import run_books
 
 if TYPE_CHECKING:
@@ -71,13 +69,13 @@ class Worker:
         self._config = config
         self._url = config.redis_url.get_secret_value()
         self._client, self._watcher_client = connect(self._url), connect(self._url)
-        order, request_filter = QUEUE_ORDERS[config.queue_order], REQUEST_FILTERS[config.dupefilter]
         self.lanes = [
             LaneWork.serving(
                 self._client,
-                StageStore(lane, stage, order=order, request_filter=request_filter),
+                configured_store(config, lane, stage),
                 self.id,
                 int(1e6 / rate) if rate else 0,
+                configured_marks(config),
             )
             for lane, rate in lanes
         ]
@@ -98,7 +96,7 @@ class Worker:
         settings = self._crawler.settings
         dupefilter = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), self._crawler)
         self.hooks = SpiderHooks(spider, dupefilter, serializer_named(settings.get("SCHEDULER_SERIALIZER")))
-        self._exchange = Exchange(self._client, self.lanes, self._config.max_failures)
+        self._exchange = Exchange(self._client, self.lanes, self._config.max_failures, telling=self._config.post_events)
         self._feed = Feed(
             self._exchange,
             self.lanes,

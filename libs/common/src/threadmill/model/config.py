@@ -47,6 +47,24 @@ class Config(BaseSettings):
         pattern="^(run|exact|set|bloom|window)$",
         description="filter of follow-up requests; see redis-keys.md",
     )
+    known_age_s: int = Field(
+        0, ge=0, description="a post not met for so long is forgotten, and new when met; 0 = never"
+    )
+    known_size: int = Field(0, ge=0, description="posts of a lane that are known at most, about; 0 = all")
+    known_hits: int = Field(
+        0, ge=0, le=60_000, description="a post met so often is collected again; 0 = only when moved"
+    )
+    backlog_high: int = Field(
+        100_000,
+        ge=0,
+        description="a stage leases nothing while a stage it hands down to has so much waiting; 0 = no mark",
+    )
+    backlog_low: int = Field(50_000, ge=0, description="and goes on when no more than this waits")
+    items_high: int = Field(
+        20_000, ge=0, description="no stage leases while items of so many pages are not stored; 0 = no mark"
+    )
+    items_low: int = Field(10_000, ge=0, description="and goes on when no more than this wait")
+    post_events: bool = Field(False, description="write an event for each post that is complete with its comments")
     idle_close_ms: int = Field(0, ge=0, description="a service without work for this long closes; 0 = waits for ever")
     grace_ms: int = Field(
         20_000, ge=0, description="after SIGTERM, time for pages in flight before they are given back"

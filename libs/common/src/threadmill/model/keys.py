@@ -170,7 +170,7 @@ class StageKeys:
 
     @property
     def control(self) -> str:
-        """hash: what operators said (paused, draining, rate, concurrency, replicas), and what the stage waits for (held)."""
+        """hash: what operators said (paused, draining, rate, concurrency, replicas), and what it waits for (held)."""
         return f"{self.base}:control"
 
     @property

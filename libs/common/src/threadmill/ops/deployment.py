@@ -10,9 +10,7 @@ from threadmill.model.keys import Lane, partition_of
 from threadmill.model.source import Source, configured_sources, lanes_of
 from threadmill.model.stages import STAGES, Stage
 from threadmill.store.connection import Client, connect, wait_until_ready
-from threadmill.store.filters import REQUEST_FILTERS
-from threadmill.store.orders import QUEUE_ORDERS
-from threadmill.store.stage import StageStore
+from threadmill.store.stage import StageStore, configured_store
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,7 @@ class Deployment:
         return Lane(source.name, partition_of(key, self.config.partitions), self.config.namespace)
 
     def store(self, lane: Lane, stage: Stage) -> StageStore:
-        order = QUEUE_ORDERS[self.config.queue_order]
-        return StageStore(lane, stage, order=order, request_filter=REQUEST_FILTERS[self.config.dupefilter])
+        return configured_store(self.config, lane, stage)
 
 
 def stage_argument(name: str) -> Stage:

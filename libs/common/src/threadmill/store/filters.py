@@ -104,13 +104,20 @@ class WindowFilter(_ByFingerprint):
 
 @dataclass(frozen=True, slots=True)
 class VersionedFilter:
-    """For tasks: an id is new again when its version moved, and the version known before is told."""
+    """For tasks: an id is new again when its version moved, and the version known before is told.
+
+    It rolls: an id is forgotten by age, by size, or by how often it was turned away. 0 switches a limit off.
+    """
 
     buckets: int = 4096
+    age_s: int = 0
+    size: int = 0
+    hits: int = 0
 
     @property
     def lua(self) -> Fragment:
-        return Fragment("seen/versioned.lua", (("buckets", self.buckets),))
+        limits = (("age_s", self.age_s), ("size", self.size), ("hits", self.hits))
+        return Fragment("seen/versioned.lua", (("buckets", self.buckets), *limits))
 
     def id_of(self, text: str) -> str:
         return text

@@ -7,23 +7,27 @@ from typing import Any
 
 import redis
 
+from threadmill.model.config import Config
 from threadmill.model.errors import TaskError
 from threadmill.model.keys import GROUP, Lane
 from threadmill.model.stages import STAGES, Stage
 from threadmill.model.task import Task
 from threadmill.store.calls import Arg, Call
-from threadmill.store.filters import Dupefilter, RunFilter, VersionedFilter
-from threadmill.store.orders import PRIORITY, QueueOrder
+from threadmill.store.filters import REQUEST_FILTERS, Dupefilter, RunFilter, VersionedFilter
+from threadmill.store.orders import PRIORITY, QUEUE_ORDERS, QueueOrder
 from threadmill.store.scripts import Script, compose
 from threadmill.store.work import (
+    NO_MARKS,
     SEPARATOR,
     Admission,
     Child,
     Committed,
     Delay,
     Entry,
+    Known,
     Lease,
     Leased,
+    Marks,
     PageCommit,
     Park,
     Record,
@@ -67,6 +71,7 @@ class StageStore:
             "reclaim": ("score",),
             "replay": ("score",),
             "drop": ("seen_request",),
+            "known": ("seen_task",),
         }
         plain = ("refuse", "renew", "delay", "hold", "park", "report", "leave")
         self._scripts: dict[str, Script] = {
@@ -115,26 +120,41 @@ class StageStore:
         stream = keys.express if express else keys.tasks
         return self._call("refuse", (stream, keys.stats, keys.dead, keys.dead_index, self.lane.jobs_prefix), args, list)
 
-    def lease(self, want: int, *, worker: str, number: int, ttl_ms: int, interval_us: int = 0) -> Call[Leased]:
-        """Take up to `want` requests. A worker numbers its calls upwards; `interval_us` is the site's pace."""
-        keys = self.keys
-        roots = (keys.requests, keys.delayed, keys.leases, keys.leased, keys.control, self.lane.site, keys.reports)
-        args: list[Arg] = [worker, number, want, ttl_ms, interval_us, int(self.stage.drains)]
-        return self._call("lease", roots, args, _leased)
+    def lease(
+        self, want: int, *, worker: str, number: int, ttl_ms: int, interval_us: int = 0, marks: Marks = NO_MARKS
+    ) -> Call[Leased]:
+        """Take up to `want` requests; with 0, only hear what operators want.
 
-    def commit(self, pages: Sequence[PageCommit]) -> Call[list[Committed]]:
-        """Make real what pages caused; each page only if its lease is still held."""
+        A worker numbers its calls upwards; `interval_us` is the site's pace; above its `marks` nothing is leased.
+        """
+        keys = self.keys
+        roots = [keys.requests, keys.delayed, keys.leases, keys.leased, keys.control, self.lane.site, keys.reports]
+        roots += [keys.stats, self.lane.jobs_prefix, self.lane.items]
+        for name in self._targets:
+            target = self.lane.stage(name)
+            roots += [target.tasks, target.express, target.requests]
+        args: list[Arg] = [worker, number, want, ttl_ms, interval_us, int(self.stage.drains)]
+        args += [marks.backlog_high, marks.backlog_low, marks.items_high, marks.items_low, ",".join(self._targets)]
+        return self._call("lease", tuple(roots), args, _leased)
+
+    def commit(self, pages: Sequence[PageCommit], *, telling: bool = False) -> Call[list[Committed]]:
+        """Make real what pages caused; each page only if its lease is still held.
+
+        `telling`: write an event for each post that is complete.
+        """
         keys = self.keys
         roots = [keys.leases, keys.leased, keys.requests, keys.stats, keys.runs, keys.seen]
-        roots += [self.lane.items, self.lane.items_stats, self.lane.jobs_prefix]
+        roots += [self.lane.items, self.lane.items_stats, self.lane.jobs_prefix, keys.met]
         for name in self._targets:
             target = self.lane.stage(name)
             roots += [target.tasks, target.express, target.stats, target.seen]
-        args: list[Arg] = [self.stage.name, ",".join(self._targets), len(pages)]
+        args: list[Arg] = [self.stage.name, ",".join(self._targets), int(telling), len(pages)]
         for page in pages:
-            args += [page.lease_id, page.outcome, page.fingerprint, len(page.children)]
+            args += [page.lease_id, page.outcome, page.fingerprint]
+            args += [page.key, self.task_filter.id_of(page.key), "g" if page.gone else "d", int(page.met)]
+            args.append(len(page.children))
             for child in page.children:
-                args += [int(child.when), child.fingerprint, child.priority, child.payload]
+                args += [int(child.when) + 10 * child.margin, child.fingerprint, child.priority, child.payload]
             args.append(len(page.subtasks))
             for task in page.subtasks:
                 args += [
@@ -167,7 +187,8 @@ class StageStore:
     def release(self, lease_ids: Sequence[str]) -> Call[int]:
         """Give leases back untouched; answers how many were still held."""
         keys = self.keys
-        return self._call("release", (keys.leases, keys.leased, keys.requests), list(lease_ids), int)
+        roots = (keys.leases, keys.leased, keys.requests, self.lane.jobs_prefix)
+        return self._call("release", roots, list(lease_ids), int)
 
     def delay(self, delays: Sequence[Delay], *, max_failures: int) -> Call[list[int]]:
         """Let failed pages wait. Answers per page 1 (delayed), 2 (failed too often: parked) or 0 (fenced)."""
@@ -223,6 +244,10 @@ class StageStore:
         keys = self.keys
         return self._call("leave", (keys.workers, keys.reports, keys.tasks, keys.express), [worker, GROUP], int)
 
+    def known(self, key: str) -> Call[Known | None]:
+        """What the task filter remembers of a key."""
+        return self._call("known", (self.keys.seen,), [self.task_filter.id_of(key)], _known)
+
     def _bytes_of(self, entry: Entry) -> bytes:
         """What a dead letter keeps of a task: JSON that a replay can read, or the bytes of what is no task."""
         if b"task" in entry.fields:
@@ -246,14 +271,39 @@ class StageStore:
         return Call(self._scripts[verb], keys, tuple(args), read)
 
 
+def configured_store(config: Config, lane: Lane, stage: Stage) -> StageStore:
+    """The stage of a lane with the strategies that the settings name."""
+    known = VersionedFilter(age_s=config.known_age_s, size=config.known_size, hits=config.known_hits)
+    return StageStore(
+        lane,
+        stage,
+        order=QUEUE_ORDERS[config.queue_order],
+        request_filter=REQUEST_FILTERS[config.dupefilter],
+        task_filter=known,
+    )
+
+
+def configured_marks(config: Config) -> Marks:
+    """The marks of backpressure that the settings name."""
+    return Marks(config.backlog_high, config.backlog_low, config.items_high, config.items_low)
+
+
 def _leased(reply: list[Any]) -> Leased:
-    ids, records = reply[2::2], reply[3::2]
+    waiting, look_again_ms, state, concurrency, *leased = reply
+    ids, records = leased[::2], leased[1::2]
     leases = [Lease(i.decode(), Record.parse(record)) for i, record in zip(ids, records, strict=True)]
-    return Leased(leases, reply[0], reply[1])
+    return Leased(leases, waiting, look_again_ms, state.decode(), concurrency or None)
 
 
 def _committed(reply: list[int]) -> list[Committed]:
     return [Committed(bool(reply[at]), *reply[at + 1 : at + 4]) for at in range(0, len(reply), 4)]
+
+
+def _known(reply: list[Any]) -> Known | None:
+    if not reply:
+        return None
+    version, outcome, at_s = reply
+    return Known(version.decode("utf-8", "replace"), {b"d": "done", b"g": "gone"}.get(outcome, ""), at_s)
 
 
 def _texts(reply: list[bytes]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -34,6 +34,9 @@ class Books:
     filtered: int = 0
     workers: int = 0
     paused: bool = False
+    draining: bool = False
+    held: str = ""
+    """What the stage waits for, by backpressure: a stage, or `items`; empty when it does not."""
 
     @property
     def open(self) -> int:
@@ -44,10 +47,12 @@ class Books:
         return self.accepted == self.done + self.open + self.dead
 
     def __add__(self, other: Books) -> Books:
-        values: dict[str, Any] = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        values: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         # Every worker of a stage serves all partitions of its sources: it is one worker, not one a partition.
         values["workers"] = max(self.workers, other.workers)
         values["paused"] = self.paused and other.paused
+        values["draining"] = self.draining and other.draining
+        values["held"] = self.held or other.held
         return Books(**values)
 
 
@@ -62,6 +67,8 @@ class JobBooks:
     items: dict[str, int]
     filtered: dict[str, int]
     finished_at_ms: int | None
+    held: bool = False
+    """More of it is announced: it is still being submitted."""
 
     @property
     def known(self) -> bool:
@@ -70,7 +77,7 @@ class JobBooks:
 
     @property
     def finished(self) -> bool:
-        return self.known and self.open == 0
+        return self.known and self.open == 0 and not self.held
 
 
 _BOOKS = compose("books")
@@ -94,9 +101,10 @@ def _books_call(lane: Lane, stage: str) -> Call[Books]:
     return Call(_BOOKS, (*roots, keys.stats, keys.workers, keys.control), (SILENCE_MS,), _books)
 
 
-def _books(reply: list[int]) -> Books:
-    *numbers, paused = reply
-    return Books(**dict(zip(COUNTS, numbers, strict=True)), paused=bool(paused))
+def _books(reply: list[Any]) -> Books:
+    *numbers, paused, draining, held = reply
+    counts = dict(zip(COUNTS, numbers, strict=True))
+    return Books(**counts, paused=bool(paused), draining=bool(draining), held=held.decode())
 
 
 def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
@@ -111,7 +119,7 @@ def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
 
 def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     """A job's books, summed over lanes."""
-    open_work, finished = 0, []
+    open_work, held, finished = 0, False, []
     tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items", "filtered")}
     for lane in lanes:
         for name, value in _hash(client, lane.job(job)).items():
@@ -120,17 +128,25 @@ def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
                 open_work += int(value)
             elif field == "finished_at":
                 finished.append(int(value))
+            elif field == "hold":
+                held = held or int(value) > _now_ms(client)
             elif field in tables:
                 tables[field][stage] = tables[field].get(stage, 0) + int(value)
-    at = max(finished) if finished and open_work == 0 else None
+    at = max(finished) if finished and open_work == 0 and not held else None
     return JobBooks(
-        open_work, tables["accepted"], tables["done"], tables["dead"], tables["items"], tables["filtered"], at
+        open_work, tables["accepted"], tables["done"], tables["dead"], tables["items"], tables["filtered"], at, held
     )
 
 
 def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     """The books of one stage of one lane."""
     return run(client, _books_call(lane, stage))
+
+
+def _now_ms(client: redis.Redis) -> int:
+    reply: Any = client.time()
+    seconds, micros = reply
+    return int(seconds) * 1000 + int(micros) // 1000
 
 
 def _hash(client: redis.Redis, key: str) -> dict[bytes, bytes]:

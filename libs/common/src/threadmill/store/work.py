@@ -46,6 +46,32 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """Backpressure: a stage leases nothing above a high mark, and goes on below the low one. 0: no mark."""
+
+    backlog_high: int = 0
+    """Tasks and requests that wait in a stage it hands down to."""
+    backlog_low: int = 0
+    items_high: int = 0
+    """Pages whose items no store has yet."""
+    items_low: int = 0
+
+
+NO_MARKS = Marks()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a stage's task filter remembers of a key."""
+
+    version: str
+    outcome: str
+    """`done`, `gone`, or empty while it was never finished."""
+    at_s: int
+    """When it was last done or gone (s, Redis clock); 0 if never."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leased:
     """The answer of a lease call."""
 
@@ -54,6 +80,10 @@ class Leased:
     """Requests still waiting in the stage's queue."""
     look_again_ms: int
     """When a look may bring more (a delayed request falls due, the site's rate allows it); -1 if nothing is known."""
+    state: str = ""
+    """`paused`, `draining`, `held:<stage>` or `held:items` (backpressure); empty when all is as ever."""
+    concurrency: int | None = None
+    """Downloads at a time that an operator wants of every worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +145,16 @@ class When(IntEnum):
     NOTHING_NEW = 2
 
 
+class Met(IntEnum):
+    """What is remembered of the posts that a page of a board listed."""
+
+    NO = 0
+    REMEMBER = 1
+    """That the board listed them."""
+    COMPARE = 2
+    """The same, for a scan of the whole board: at its end those are asked for that stood there and were not listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """A follow-up request of the same stage."""
@@ -124,6 +164,8 @@ class Child:
     """Its id for the dupefilter; empty: do not filter."""
     priority: int = 0
     when: When = When.ALWAYS
+    margin: int = 0
+    """With SOMETHING_NEW: only if fewer than so many subtasks at the end of the page were known. 0: however many."""
 
 
 @dataclass(slots=True)
@@ -135,6 +177,11 @@ class PageCommit:
     """The page's own, so that its descendants do not queue it again."""
     outcome: str = ""
     """A counter besides `done`: `gone`, `ignored`."""
+    key: str = ""
+    """The key of the task it belongs to; empty for pages of no task."""
+    gone: bool = False
+    """The key's subject is no more."""
+    met: Met = Met.NO
     children: list[Child] = field(default_factory=list)
     subtasks: list[Task] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)

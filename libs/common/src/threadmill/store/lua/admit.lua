@@ -25,7 +25,7 @@ while i <= #ARGV do
     for k = 0, n - 1 do
       local priority, payload = ARGV[i + 2 * k], ARGV[i + 2 * k + 1]
       local record = compose(job, run, priority, "0", "0", history, payload)
-      place(requests, member_of(seq + k, record), priority, score)
+      place(requests, jobs_root, job, member_of(seq + k, record), priority, score)
     end
     if n == 0 then
       count(stats, "done", 1)

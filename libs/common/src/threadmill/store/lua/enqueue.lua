@@ -10,7 +10,7 @@ for i = 3, #ARGV, 3 do
   local id, priority, payload = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if id == "" or seen_request.add(seen_root, "", id, "") then
     local record = compose(job, "", priority, "0", "0", "", payload)
-    place(requests, member_of(sequence(stats, 1), record), priority, score)
+    place(requests, jobs_root, job, member_of(sequence(stats, 1), record), priority, score)
     queued = queued + 1
   else
     filtered = filtered + 1

@@ -28,7 +28,7 @@ for _, lease in ipairs(redis.call("ZRANGEBYSCORE", leases, "-inf", now, "LIMIT",
       redis.call("ZADD", delayed, now + (queued + 1) * SUSPECT_MS, string.sub(member, 1, 8) .. record)
       queued = queued + 1
     else
-      place(requests, string.sub(member, 1, 8) .. record, priority, score)
+      place(requests, jobs_root, job, string.sub(member, 1, 8) .. record, priority, score)
       queued = queued + 1
     end
   end

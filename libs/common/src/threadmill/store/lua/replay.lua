@@ -13,7 +13,7 @@ for i = 2, #ARGV do
       local job, run, priority, deliveries, failures, history, payload = parse(body)
       history = remember(history, at, reason, deliveries, failures, err)
       local record = compose(job, run, priority, "0", "0", history, payload)
-      place(requests, member_of(sequence(stats, 1), record), priority, score)
+      place(requests, jobs_root, job, member_of(sequence(stats, 1), record), priority, score)
       count_job(job, stage, "dead", -1)
     else
       local job, history, bytes = string.match(body, "^([^\31]*)\31([^\31]*)\31(.*)$")

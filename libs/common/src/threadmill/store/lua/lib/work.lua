@@ -68,6 +68,38 @@ local function count_job(job, stage, field, by)
   fields[stage .. ":" .. field] = (fields[stage .. ":" .. field] or 0) + by
 end
 
+-- What happened, for whoever listens; jobs_root .. "events" is nobody's books, for no job may be called so.
+local function tell(jobs_root, ...)
+  redis.call("XADD", jobs_root .. "events", "MAXLEN", "~", 10000, "*", ...)
+end
+
+-- All jobs, by when they began. Finished ones go with their books; a few are looked at whenever one ends.
+local function index_job(jobs_root, job, now)
+  local index = string.sub(jobs_root, 1, -2)
+  redis.call("ZADD", index, "NX", now, job)
+  for _, other in ipairs(redis.call("ZRANDMEMBER", index, 3)) do
+    if other ~= job and redis.call("EXISTS", jobs_root .. other) == 0 then redis.call("ZREM", index, other) end
+  end
+end
+
+-- A job is finished when nothing of it is open and no more of it is announced. That is said once, in its books and as an
+-- event; its books are kept for `keep` seconds, by default thirty days.
+local function finish_job(jobs_root, job, now)
+  local key = jobs_root .. job
+  local books = redis.call("HMGET", key, "open", "hold", "keep")
+  if tonumber(books[1] or 0) ~= 0 or now < tonumber(books[2] or 0) then return end
+  if redis.call("HSETNX", key, "finished_at", now) == 0 then return end
+  redis.call("EXPIRE", key, books[3] or 2592000)
+  index_job(jobs_root, job, now)
+  local sums, fields = { accepted = 0, done = 0, dead = 0, items = 0 }, redis.call("HGETALL", key)
+  for i = 1, #fields, 2 do
+    local name = string.match(fields[i], ":(%a+)$")
+    if sums[name] then sums[name] = sums[name] + tonumber(fields[i + 1]) end
+  end
+  tell(jobs_root, "event", "job_finished", "job", job, "accepted", sums.accepted, "done", sums.done, "dead", sums.dead,
+    "items", sums.items)
+end
+
 local function flush(jobs_root, now)
   for stats, fields in pairs(moved) do
     for field, by in pairs(fields) do
@@ -75,18 +107,26 @@ local function flush(jobs_root, now)
     end
   end
   for job, fields in pairs(jobs_moved) do
-    local key = jobs_root .. job
+    local key, opened = jobs_root .. job, fields.open
+    fields.open = 0
     for field, by in pairs(fields) do
       if by ~= 0 then redis.call("HINCRBY", key, field, by) end
     end
-    -- A finished job's books are kept for thirty days.
-    if (redis.call("HGET", key, "open") or "0") == "0" then
-      redis.call("HSET", key, "finished_at", now)
-      redis.call("EXPIRE", key, 2592000)
-    elseif redis.call("HDEL", key, "finished_at") == 1 then
-      redis.call("PERSIST", key)
+    local open = tonumber(opened ~= 0 and redis.call("HINCRBY", key, "open", opened) or redis.call("HGET", key, "open") or 0)
+    if opened > 0 and open == opened then
+      if redis.call("HDEL", key, "finished_at") == 1 then redis.call("PERSIST", key) end
+      index_job(jobs_root, job, now)
     end
+    if open == 0 then finish_job(jobs_root, job, now) end
   end
+end
+
+-- What an operator added to the priority of a job.
+local boosts = {}
+local function boost(jobs_root, job)
+  if job == "" then return 0 end
+  boosts[job] = boosts[job] or tonumber(redis.call("HGET", jobs_root .. job, "priority") or 0)
+  return boosts[job]
 end
 
 -- A run is all the pages that one task causes in its stage. Runs with one open page have no entry: a chain of pages
@@ -114,10 +154,10 @@ end
 -- What an operator asked for by hand is served before everything else, whatever the order.
 local EXPRESS = 1000000
 
-local function place(requests, member, priority, score)
+local function place(requests, jobs_root, job, member, priority, score)
   priority = tonumber(priority) or 0
   local seq = struct.unpack(">I8", member)
-  local at = priority >= EXPRESS and -1e15 or score(priority, seq)
+  local at = priority >= EXPRESS and -1e15 or score(priority + boost(jobs_root, job), seq)
   redis.call("ZADD", requests, at, member)
 end
 

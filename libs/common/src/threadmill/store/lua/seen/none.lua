@@ -1,2 +1,7 @@
 -- Nothing is ever known.
-return { add = function(root, run, id, version) return true, "" end, over = function(root, run) end }
+return {
+  add = function(root, run, id, version) return true, "" end,
+  over = function(root, run) end,
+  finish = function(root, id, outcome) end,
+  look = function(root, id) return {} end,
+}
