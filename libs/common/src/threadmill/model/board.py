@@ -31,9 +31,9 @@ class LastScan:
     open: bool = False
     """Nobody has seen yet what it brought."""
     brought: int | None = None
-    """Posts that it handed down, new or moved; None if that is not known."""
+    """Posts that it handed down, new or moved; while it is `open`, those of the scan before. None if nobody knows."""
     dead: bool = False
-    """Pages of it were parked as dead letters."""
+    """Pages of it (while it is `open`: of the scan before) were parked as dead letters."""
     full_at_ms: int = 0
     """When the last whole scan was dispatched."""
     full_next: bool = False
@@ -95,6 +95,8 @@ class Board:
                 late_ms=max(0, at_ms - due_ms),
                 full=full,
                 open=True,
+                brought=last.brought,
+                dead=last.dead,
                 full_at_ms=at_ms if full else last.full_at_ms,
                 pace_s=last.pace_s,
             ),

@@ -75,9 +75,11 @@ class Cron(_ByTheClock):
 
     def __post_init__(self) -> None:
         try:
+            if len(self.expression.split()) != 5:
+                raise CronSimError("it must have five fields")
             next(CronSim(self.expression, datetime(2026, 1, 1, tzinfo=self._zone())))
         except CronSimError as error:
-            raise ValueError(f"{self.expression!r} is no cron expression of five fields: {error}") from None
+            raise ValueError(f"{self.expression!r} is no cron expression: {error}; e.g. */15 * * * *") from None
         except StopIteration:
             raise ValueError(f"{self.expression!r} is a day that never comes") from None
 
@@ -106,7 +108,7 @@ class Adaptive:
     """The more a board brings, the more often it is scanned, between two bounds.
 
     After a scan that brought n posts the pace is multiplied by √(5 / n), but by no less than 0.25 and no more than 2:
-    after 0 or 1 post it is twice as long, after 3 a quarter longer, after 5 the same, after 20 half as long, after 80 and
+    after 0 or 1 post it is twice as long, after 3 a third longer, after 5 the same, after 20 half as long, after 80 and
     more a quarter as long. So it settles where a scan brings five posts. The root is there because single scans say
     little: at five posts on average they bring two to nine.
 

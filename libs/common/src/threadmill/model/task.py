@@ -59,6 +59,8 @@ class Task:
     """Collect it even if its version is known."""
     cascade: bool = False
     """Force what it hands down as well."""
+    full: bool = False
+    """Scan the whole board, known posts or not; forces nothing."""
     submitted_at: int = 0
 
     def to_json(self) -> bytes:
@@ -145,6 +147,7 @@ _SHORT = {
     "t": "trace",
     "f": "force",
     "c": "cascade",
+    "w": "full",
 }
 _TYPES: dict[str, type] = {name: type(default) for name, default in _DEFAULTS.items()}
 
