@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from threadmill.ops.commands.common import Json, SourceName, StageName, Yes, confirm, connected, out, print_json, progress
+from threadmill.ops.commands.common import (
+    Json,
+    SourceName,
+    StageName,
+    Yes,
+    complete_queues,
+    confirm,
+    connected,
+    out,
+    print_json,
+    progress,
+)
 from threadmill.ops.deployment import stage_argument
 from threadmill.ops.pieces import REMOVABLE, held_in, places_named
 from threadmill.ops.purge import throw_away
@@ -18,7 +29,12 @@ app = typer.Typer()
 def purge_command(
     stage: StageName,
     queue: Annotated[
-        str, typer.Option("--queue", help="tasks, requests, delayed, dead, waiting (all but dead) or all.")
+        str,
+        typer.Option(
+            "--queue",
+            autocompletion=complete_queues(REMOVABLE),
+            help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
+        ),
     ] = "waiting",
     source: SourceName = None,
     yes: Yes = False,
