@@ -24,6 +24,7 @@ from threadmill.model.stages import STAGES
 from threadmill.model.task import Task
 from threadmill.store.calls import Call, run
 from threadmill.store.filters import BloomFilter, Dupefilter, ExactFilter, RunFilter, WindowFilter, fingerprint
+from threadmill.store.jobs import announce, prioritize
 from threadmill.store.letters import DeadLetter, Death, written
 from threadmill.store.orders import FIFO, LIFO, PRIORITY, QueueOrder
 from threadmill.store.pieces import Place
@@ -89,22 +90,34 @@ class Walk:
         self.done: Counter[str] = Counter()
         self.committed: Counter[bytes] = Counter()
         self.items: list[int] = []
+        self.order = order
+        self.finished: set[str] = set()
+        """Jobs whose books say that they are finished."""
+        self.finishes = 0
         self.steps: Counter[str] = Counter()
 
     # Saying things ----------------------------------------------------------------------------------------------------
 
     def say(self, call: Call[Any], heard: Handler) -> None:
         self.said.append((call, heard))
-        heard(run(self.client, call))
+        heard(self.do(call))
 
     def say_again(self) -> None:
         """What was done once is not done again, however much has happened since."""
         if self.said:
             call, heard = self.rng.choice(self.said)
-            answer = run(self.client, call)
+            answer = self.do(call)
             if call.script.name in DONE_ONCE:
                 assert DONE_ONCE[call.script.name](answer), f"{call.script.name} answered {answer} the second time"
             heard(answer)
+
+    def do(self, call: Call[Any]) -> Any:
+        """Run a call, and see which jobs it finished: each at most once."""
+        answer = run(self.client, call)
+        finished = {job for job in JOBS[1:] if self.client.hexists(self.lane.job(job), "finished_at")}
+        self.finishes += len(finished - self.finished)
+        self.finished = finished
+        return answer
 
     def check(self) -> None:
         books = audit(self.client, self.lane, JOBS[1:])
@@ -112,6 +125,7 @@ class Walk:
             assert book.accepted == self.accepted[stage], f"accepted in {stage}"
             assert book.done == self.done[stage], f"done in {stage}"
         assert items_waiting(self.client, [self.lane]) == len(self.items)
+        assert self.client.xlen(self.lane.events) == self.finishes, "an event each time a job is finished"
 
     def somebody(self) -> tuple[str, str]:
         """A stage and one of its workers."""
@@ -312,6 +326,14 @@ class Walk:
         call = self.stages[stage].enqueue(roots, token=f"e{next(self.numbers)}", job=rng.choice(JOBS))
         self.say(call, lambda queued: self.accepted.update({stage: queued}))
 
+    def announce(self) -> None:
+        self.say(announce(self.lane, self.rng.choice(JOBS[1:]), self.rng.choice([0, 0, LONG_MS])), lambda _: None)
+
+    def prioritize(self) -> None:
+        job, priority = self.rng.choice(JOBS[1:]), self.rng.randint(-3, 3)
+        stage, _ = self.somebody()
+        self.say(prioritize(self.lane, stage, self.order, job, priority, "0"), lambda _: None)
+
     def purge(self) -> None:
         stage, _ = self.somebody()
         place = self.rng.choice([one for one in Place if one is not Place.LEASED])
@@ -369,7 +391,8 @@ class Walk:
     STEPS = (
         ("submit", 7), ("push_from_outside", 3), ("read", 12), ("admit", 12), ("lease", 16), ("lease_again", 3),
         ("commit", 18), ("renew", 2), ("release", 4), ("delay", 7), ("park", 2), ("reclaim", 9), ("replay", 3),
-        ("enqueue", 2), ("purge", 2), ("restore", 2), ("report", 2), ("leave", 1), ("misfortune", 1), ("say_again", 14),
+        ("enqueue", 2), ("announce", 2), ("prioritize", 2), ("purge", 2), ("restore", 2), ("report", 2), ("leave", 1),
+        ("misfortune", 1), ("say_again", 14),
     )  # fmt: skip
 
     def go(self, steps: int) -> None:
@@ -392,10 +415,12 @@ class Walk:
             self.check()
             for store in self.stages.values():
                 letters = [one.decode() for one in self.client.hkeys(store.keys.dead)]
-                run(self.client, store.replay(letters))
+                self.do(store.replay(letters))
             self.check()
         for stage in STAGES:
             self.drain(stage)
+        for job in JOBS[1:]:
+            self.do(announce(self.lane, job, 0))
         self.check()
 
     def lease_all(self, store: StageStore) -> Call[Leased]:
@@ -407,13 +432,13 @@ class Walk:
         for waiting in (keys.leases, keys.delayed):
             if members := self.client.zrange(waiting, 0, -1):
                 self.client.zadd(waiting, dict.fromkeys(members, 0))
-        run(self.client, store.reclaim(max_deliveries=1_000_000, silence_ms=LONG_MS, limit=100_000))
+        self.do(store.reclaim(max_deliveries=1_000_000, silence_ms=LONG_MS, limit=100_000))
         streams = TaskStreams(self.client, keys, "survivor")
         while entries := streams.read(1_000) + streams.claim(0, 1_000) + streams.read(1_000):
             for express in (True, False):
                 self.take_in(stage, [one for one in entries if one.express == express], express=express, roots=1)
         while leases := run(self.client, self.lease_all(store)).leases:
-            for one in run(self.client, store.commit([PageCommit(lease.id) for lease in leases])):
+            for one in self.do(store.commit([PageCommit(lease.id) for lease in leases])):
                 self.done[stage] += one.ok
             self.committed.update(lease.record.payload for lease in leases)
 

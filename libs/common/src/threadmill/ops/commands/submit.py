@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from threadmill.model.errors import TaskError
+from threadmill.model.errors import ConfigError, TaskError
 from threadmill.model.source import Source
-from threadmill.model.stages import Stage
+from threadmill.model.stages import LIST, Stage
 from threadmill.ops.commands.common import (
     Given,
     IdFile,
@@ -41,10 +41,15 @@ def submit_command(
     param: Params = None,
     priority: Annotated[int, typer.Option(help="Larger comes first.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Even what is known already.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="For list: the whole board, to its last page, not only down to known posts.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Ask a stage to collect forums (list) or posts (detail, comment)."""
-    _submit(stage, ids, file, source, job, param, as_json, priority=priority, force=force)
+    if full and stage != LIST.name:
+        raise ConfigError(f"--full scans whole boards, so it is for the stage {LIST.name}, not for {stage}")
+    _submit(stage, ids, file, source, job, param, as_json, priority=priority, force=force, full=full)
 
 
 @app.command(name="requeue", epilog="Example: threadmill requeue detail 4711 --cascade")

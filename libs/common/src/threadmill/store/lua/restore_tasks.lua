@@ -9,7 +9,7 @@ if not redis.call("SET", KEYS[5], 1, "NX", "PX", ARGV[2]) then return -1 end
 for i = 3, #ARGV, 8 do
   local job, key, id, version, parent, depth, known, extras = unpack(ARGV, i, i + 7)
   seen_task.add(seen_root, "", id, version)
-  add_task(stream, job, key, parent, depth, known, extras)
+  add_task(stream, job, key, parent, depth, known, version, extras)
   count_job(job, stage, "accepted", 1)
   restored = restored + 1
 end
