@@ -54,7 +54,7 @@ class Sampler:
 def test_a_jobs_books_are_true_in_1000_samples_while_workers_are_killed(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
-    # Given a slow crawl by two workers a stage, and somebody who looks at its job as often as possible
+    # Given a slow crawl by one worker a stage, and somebody who looks at its job as often as possible
     monkeypatch.setattr(fleet, "RESTART_S", RESTART_S)
     dice = random.Random(seed)
     slow = ["--mean-comments", "4", "--latency-ms", "150", "--jitter-ms", "100"]

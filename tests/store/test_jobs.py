@@ -1,4 +1,4 @@
-"""Jobs: finished when nothing of them is open and no more is announced, which is said once; listed; put before others."""
+"""Jobs: finished when nothing of them is open and no more is announced, which is told once; listed; put first."""
 
 from __future__ import annotations
 

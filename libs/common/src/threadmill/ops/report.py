@@ -14,7 +14,7 @@ COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done",
 
 
 def status(deployment: Deployment) -> dict[str, Any]:
-    """`{"sources": {<source>: {"stages": {<stage>: {tasks, requests, …, paused, draining, held}}, "items_waiting"}}}`."""
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …, paused, draining, held}}, "items_waiting"}}}`."""
     sources = {}
     for name in deployment.sources:
         lanes = deployment.lanes(name)
