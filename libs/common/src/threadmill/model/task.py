@@ -59,6 +59,8 @@ class Task:
     """Collect it even if its version is known."""
     cascade: bool = False
     """Force what it hands down as well."""
+    full: bool = False
+    """Scan the whole board, known posts or not; forces nothing."""
     submitted_at: int = 0
 
     def to_json(self) -> bytes:
@@ -136,7 +138,7 @@ class Task:
 _DEFAULTS: dict[str, Any] = {
     f.name: f.default if f.name != "params" else {} for f in fields(Task) if f.name not in ("stage", "source", "key")
 }
-_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"d": "depth", b"o": "known"}
+_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"d": "depth", b"o": "known", b"v": "version"}
 """Fields of a stream entry, besides `x`; all but `k` may be left out."""
 _SHORT = {
     "a": "params",
@@ -145,6 +147,7 @@ _SHORT = {
     "t": "trace",
     "f": "force",
     "c": "cascade",
+    "w": "full",
 }
 _TYPES: dict[str, type] = {name: type(default) for name, default in _DEFAULTS.items()}
 

@@ -44,6 +44,7 @@ def submit(
     priority: int = 0,
     force: bool = False,
     cascade: bool = False,
+    full: bool = False,
     express: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Submission:
@@ -62,6 +63,7 @@ def submit(
                 priority=priority,
                 force=force,
                 cascade=cascade,
+                full=full,
             )
         )
     submitted = filtered = 0
