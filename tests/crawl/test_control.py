@@ -35,6 +35,14 @@ def wait_for_looks(stage: StageUnderTest, more: int) -> None:
     wait_for(lambda: looks(stage) >= before + more, what="the worker to ask")
 
 
+def most_at_a_time(stage: StageUnderTest, pages: int) -> int:
+    """How many of these slow pages the worker downloads at a time, at most."""
+    done, stage.site.most_under_way = stage.books.done, 0
+    stage.submit(*(f"slow/{done + n}" for n in range(pages)))
+    wait_for(lambda: stage.books.done == done + pages, what="the slow pages")
+    return stage.site.most_under_way
+
+
 def end(process: subprocess.Popen[str]) -> None:
     process.terminate()
     output, _ = process.communicate(timeout=20)
@@ -118,27 +126,22 @@ def test_an_idle_worker_that_drains_leaves_new_tasks_in_the_stream(stage: StageU
 
 
 def test_the_concurrency_changes_while_the_worker_works(stage: StageUnderTest) -> None:
-    # Given a worker that does one download at a time, at a site that does not answer
+    # Given a worker that does three downloads at a time, at a site that does not answer
     stage.submit(*(f"hang/{n}" for n in range(8)))
-    process = stage.start(CONCURRENT_REQUESTS=1, environment=LASTING, module="crawl.hasty", **NO_ROBOTS)
-    wait_for(lambda: under_way(stage) == 1 and stage.books.leased > 1, what="the first")
-    # When it shall do four; then four are under way
-    order(stage, **{CONCURRENCY: "4"})
-    wait_for(lambda: under_way(stage) == 4, PROMISED_S, what="three more")
-    # When it shall do two; then it does at most two at a time
+    process = stage.start(CONCURRENT_REQUESTS=3, environment=LASTING, module="crawl.hasty", **NO_ROBOTS)
+    wait_for(lambda: under_way(stage) == 3 and stage.books.leased > 3, what="the first")
+    # When it shall do five; then five are under way
+    order(stage, **{CONCURRENCY: "5"})
+    wait_for(lambda: under_way(stage) == 5, PROMISED_S, what="two more")
+    # When it shall do two; then it begins no more until there are less, and does two at a time
     order(stage, **{CONCURRENCY: "2"})
     wait_for_looks(stage, 2)
-    assert under_way(stage) == 4
+    assert under_way(stage) == 5
     stage.site.release.set()
     wait_for(lambda: stage.books.done == 8, what="the first pages")
-    stage.submit(*(f"slow/{n}" for n in range(20)))
-    wait_for(lambda: stage.books.done == 28, what="the slow pages")
-    assert stage.site.most_under_way == 2
+    assert most_at_a_time(stage, 20) == 2
     # And as its settings say when that is taken back
     order(stage, **{CONCURRENCY: None})
     wait_for_looks(stage, 2)
-    stage.site.most_under_way = 0
-    stage.submit(*(f"slow/{n}" for n in range(20, 28)))
-    wait_for(lambda: stage.books.done == 36, what="the last pages")
-    assert stage.site.most_under_way == 1
+    assert most_at_a_time(stage, 20) == 3
     end(process)
