@@ -27,9 +27,7 @@ def deployment(client: Client, redis_server: EmbeddedRedis) -> Iterator[Deployme
 
 
 @pytest.fixture
-def operate(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Operate:
+def operate(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Operate:
     url = deployment.config.redis_url.get_secret_value()
     return command_line({"THREADMILL_REDIS_URL": url, "THREADMILL_SOURCES": SOURCE}, monkeypatch, capsys)
 

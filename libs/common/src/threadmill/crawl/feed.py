@@ -161,7 +161,9 @@ class Feed:
         if now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
             read = [lane for lane in lanes if self._wanted(lane)]  # with their leases, express first
-            errands += [self._reading(lane, self.concurrency, tasks=False) for lane in self._unread() if lane not in read]
+            errands += [
+                self._reading(lane, self.concurrency, tasks=False) for lane in self._unread() if lane not in read
+            ]
         if not lanes:
             self._look_later(now)
         return errands

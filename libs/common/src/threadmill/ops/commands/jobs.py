@@ -65,9 +65,7 @@ def job_command(
     raise typer.Exit(_status(shown, over=over, timeout=timeout))
 
 
-def _awaited(
-    deployment: Deployment, job: str, *, stored: bool, timeout_s: float | None, quiet: bool
-) -> jobs.Awaited:
+def _awaited(deployment: Deployment, job: str, *, stored: bool, timeout_s: float | None, quiet: bool) -> jobs.Awaited:
     with progress(quiet=quiet) as bar:
         task = bar.add_task(f"job {job}", total=None)
 
@@ -108,7 +106,9 @@ def events_command(
 
 def _show(events: list[Event], as_json: bool) -> None:
     for event in events:
-        fields = {name: int(text) if text.isdecimal() and name != "key" else text for name, text in event.fields.items()}
+        fields = {
+            name: int(text) if text.isdecimal() and name != "key" else text for name, text in event.fields.items()
+        }
         fields["job"] = event.fields.get("job", "")
         if as_json:
             print_json({"at": utc_text(event.at_ms), "source": event.lane.source, **fields})
