@@ -25,11 +25,16 @@ from threadmill.model.task import Task
 from threadmill.store.calls import Call, run
 from threadmill.store.filters import BloomFilter, Dupefilter, ExactFilter, RunFilter, WindowFilter, fingerprint
 from threadmill.store.jobs import announce, prioritize
+from threadmill.store.letters import DeadLetter, Death, written
 from threadmill.store.orders import FIFO, LIFO, PRIORITY, QueueOrder
+from threadmill.store.pieces import Place
+from threadmill.store.portions import portions
+from threadmill.store.purge import purge
+from threadmill.store.restore import Parked, Waiting, restore_letters, restore_requests, restore_tasks
 from threadmill.store.stage import StageStore
 from threadmill.store.status import items_waiting, job_books
 from threadmill.store.streams import NEW, PENDING, TaskStreams
-from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Refusal, When
+from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Record, Refusal, When
 
 WORKERS = ("w1", "w2", "w3")
 JOBS = ("", "j1", "j2")
@@ -55,6 +60,10 @@ DONE_ONCE: dict[str, Callable[[Any], bool]] = {
     "park": lambda answer: not any(answer),
     "release": lambda answer: answer == 0,
     "replay": lambda answer: answer == 0,
+    "purge": lambda answer: answer == 0,
+    "restore_tasks": lambda answer: answer == -1,
+    "restore_requests": lambda answer: answer == -1,
+    "restore_letters": lambda answer: answer == -1,
 }
 """What a call answers when it is said again. (admit and refuse may be done late: when a lost group was made again.)"""
 
@@ -325,6 +334,35 @@ class Walk:
         stage, _ = self.somebody()
         self.say(prioritize(self.lane, stage, self.order, job, priority, "0"), lambda _: None)
 
+    def purge(self) -> None:
+        stage, _ = self.somebody()
+        place = self.rng.choice([one for one in Place if one is not Place.LEASED])
+        pieces = list(itertools.chain(*portions(self.client, self.lane, stage, place)))
+        if some := self.rng.sample(pieces, min(len(pieces), 2)):
+            forget = self.rng.random() < 0.5
+            call = purge(self.stages[stage], place, some, counter="dropped", forget=forget)
+            self.say(call, lambda purged: self.done.update({stage: purged}))
+
+    def restore(self) -> None:
+        stage, _ = self.somebody()
+        rng, token = self.rng, f"r{next(self.numbers)}"
+        history = written((Death(1, "http-500", 0, 3, "it was broken"),)) if rng.random() < 0.5 else b""
+        records = [
+            Record(rng.choice(JOBS), rng.choice(["", "a", "b"]), rng.randint(-2, 2), 0, 1, history, self.payload())
+            for _ in range(rng.randint(1, 3))
+        ]
+        match rng.randrange(3):
+            case 0:
+                tasks = [self.task(stage) for _ in range(rng.randint(1, 3))]
+                call = restore_tasks(self.stages[stage], tasks, token=token, express=rng.random() < 0.3)
+            case 1:
+                pages = [Waiting(one, "3", "1", rng.choice([None, 0, None])) for one in records]
+                call = restore_requests(self.stages[stage], pages, token=token)
+            case _:
+                letters = [DeadLetter.of(one, "http-403", "no", 1) for one in records]
+                call = restore_letters(self.stages[stage], [Parked(one, "3", "1") for one in letters], token=token)
+        self.say(call, lambda restored: self.accepted.update({stage: max(0, restored)}))
+
     def report(self) -> None:
         stage, worker = self.somebody()
         number = next(self.numbers)
@@ -353,8 +391,8 @@ class Walk:
     STEPS = (
         ("submit", 7), ("push_from_outside", 3), ("read", 12), ("admit", 12), ("lease", 16), ("lease_again", 3),
         ("commit", 18), ("renew", 2), ("release", 4), ("delay", 7), ("park", 2), ("reclaim", 9), ("replay", 3),
-        ("enqueue", 2), ("announce", 2), ("prioritize", 2), ("report", 2), ("leave", 1), ("misfortune", 1),
-        ("say_again", 14),
+        ("enqueue", 2), ("announce", 2), ("prioritize", 2), ("purge", 2), ("restore", 2), ("report", 2), ("leave", 1),
+        ("misfortune", 1), ("say_again", 14),
     )  # fmt: skip
 
     def go(self, steps: int) -> None:

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from threadmill.model.errors import TaskError, ThreadmillError
-from threadmill.ops.commands import control, dead, doctor, jobs, status, submit, up
+from threadmill.ops.commands import control, dead, doctor, find, jobs, purge, status, submit, transfer, up
 from threadmill.ops.commands.common import err
 from threadmill.ops.service import EXIT_CONFIG, EXIT_STORE, exit_status
 from threadmill.store.connection import STORE_FAILURES
@@ -24,7 +24,10 @@ app.add_typer(submit.app)
 app.add_typer(status.app)
 app.add_typer(jobs.app)
 app.add_typer(control.app)
+app.add_typer(find.app)
 app.add_typer(dead.app, name="dead")
+app.add_typer(transfer.app)
+app.add_typer(purge.app)
 app.add_typer(doctor.app)
 
 

@@ -120,7 +120,7 @@ def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
 def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     """A job's books, summed over lanes."""
     tables = [_hash(client, lane.job(job)) for lane in lanes]
-    return sum_books(tables, _now_ms(client) if any(b"hold" in table for table in tables) else 0)
+    return sum_books(tables, now_ms(client) if any(b"hold" in table for table in tables) else 0)
 
 
 def sum_books(lanes: Iterable[Mapping[bytes, bytes]], now_ms: int) -> JobBooks:
@@ -149,7 +149,8 @@ def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     return run(client, _books_call(lane, stage))
 
 
-def _now_ms(client: redis.Redis) -> int:
+def now_ms(client: redis.Redis) -> int:
+    """The time on Redis's clock (ms since 1970)."""
     reply: Any = client.time()
     seconds, micros = reply
     return int(seconds) * 1000 + int(micros) // 1000

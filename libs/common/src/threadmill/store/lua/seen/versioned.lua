@@ -97,4 +97,17 @@ return {
     local version, outcome, at = read(value)
     return { version, outcome == "-" and "" or string.lower(outcome), at }
   end,
+  -- What was submitted will not be done: the version known before is known again, and an id that was new is forgotten. One
+  -- that was forced tells nothing about what was known before; what was done once is done.
+  take_back = function(root, id, known, forced)
+    local part = part_of(root, id)
+    local value = redis.call("HGET", part, id)
+    if not value then return end
+    local _, outcome, at, met, hits = read(value)
+    if known ~= "" then
+      write(part, id, known, outcome, at, met, hits)
+    elseif not (forced and outcome ~= "-") then
+      redis.call("HDEL", part, id)
+    end
+  end,
 }
