@@ -9,7 +9,7 @@ import socket
 
 import structlog
 
-from item_writer.stop import Stop
+from threadmill.ops.stop import Stop
 from item_writer.stores import store_for
 from item_writer.writer import Writer
 from threadmill.model.config import Config, without_password

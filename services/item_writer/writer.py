@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from item_writer.batch import read_batch, rejections
-from item_writer.stop import Stop
+from threadmill.ops.stop import Stop
 from item_writer.stores import DatabaseUnavailable, Store
 from threadmill.model.errors import StoreUnavailable
 from threadmill.store.items import ItemEntry, ItemStreams, Rejected

@@ -17,7 +17,7 @@ import pytest
 from waiting import wait_for
 
 COMPOSE_FILE = Path(__file__).parents[2] / "compose.yaml"
-SERVICES = ("redis", "list_scanner", "detail_collector", "comment_collector", "item_writer", "demo_forum")
+SERVICES = ("redis", "list_scanner", "detail_collector", "comment_collector", "item_writer", "dispatcher", "demo_forum")
 STAGES = SERVICES[1:4]
 FORUMS = [str(number) for number in range(1, 11)]
 GRACE_S = 35

@@ -85,7 +85,7 @@ def dead(rig: Pipeline, *arguments: str) -> str:
     return ended.stdout
 
 
-SERVICES = [*(stage.service for stage in STAGES.values()), "item_writer"]
+SERVICES = [*(stage.service for stage in STAGES.values()), "item_writer", "dispatcher"]
 
 
 def run_service(service: str, url: str, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -79,6 +79,11 @@ class Lane:
         return f"{self.prefix}:schedule"
 
     @property
+    def looks(self) -> str:
+        """zset: board → when a dispatcher looks at it next (ms)."""
+        return f"{self.schedule}:looks"
+
+    @property
     def schedule_stats(self) -> str:
         """hash: what the dispatchers counted."""
         return f"{self.prefix}:schedule:stats"

@@ -7,14 +7,18 @@ from typing import Any
 
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
+from threadmill.store.schedule import alive
 from threadmill.store.status import SILENCE_MS
 
 WRITER_SILENCE_MS = 30_000
 
 
 def is_healthy(deployment: Deployment, service: str) -> bool:
-    """A stage's worker of this host has reported lately, or an item writer of this host has read lately."""
+    """A stage's worker or a dispatcher of this host has reported lately, or an item writer of this host has read lately."""
     host = socket.gethostname()[:12]
+    if service == "dispatcher":
+        dispatchers = (name for lane in deployment.lanes() for name in alive(deployment.client, lane))
+        return any(name.startswith(f"{host}-") for name in dispatchers)
     for stage in STAGES.values():
         if stage.service == service:
             seconds, micros = deployment.client.time()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 
 from threadmill.ops.deployment import Deployment
+from threadmill.store.schedule import schedule_books
 from threadmill.store.status import Books, items_waiting, stage_books
 
 COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done", "filtered", "workers")
 
 
 def status(deployment: Deployment) -> dict[str, Any]:
-    """`{"sources": {<source>: {"stages": {<stage>: {tasks, requests, …, paused, draining, held}}, "items_waiting"}}}`."""
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …, paused, draining, held}}, "items_waiting", "schedule"}}}`."""
     sources = {}
     for name in deployment.sources:
         lanes = deployment.lanes(name)
@@ -22,6 +24,7 @@ def status(deployment: Deployment) -> dict[str, Any]:
         sources[name] = {
             "stages": {stage: _as_json(book) for stage, book in books.items()},
             "items_waiting": items_waiting(deployment.client, lanes),
+            "schedule": asdict(schedule_books(deployment.client, lanes)),
         }
     return {"sources": sources}
 
@@ -30,7 +33,7 @@ def table(state: dict[str, Any]) -> Table:
     """The same for people."""
     waiting = ", ".join(f"{name} {body['items_waiting']:,}" for name, body in state["sources"].items())
     view = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
-    view.caption = f"items waiting to be stored: {waiting}"
+    view.caption = "\n".join([f"items waiting to be stored: {waiting}", *_schedules(state)])
     view.add_column("source")
     view.add_column("stage")
     for column in COLUMNS:
@@ -48,6 +51,15 @@ def in_words(books: dict[str, Any]) -> str:
     """What keeps a stage from going on, if anything does."""
     waits = [f"waits for {books['held']}"] if books["held"] else []
     return ", ".join([*(state for state in ("paused", "draining") if books[state]), *waits])
+
+
+def _schedules(state: dict[str, Any]) -> Iterator[str]:
+    """A line for each source that has boards."""
+    for name, body in state["sources"].items():
+        if (schedule := body["schedule"])["boards"]:
+            late = f", up to {schedule['lateness_ms'] / 1000:,.0f} s late" if schedule["due"] else ""
+            alone = "" if schedule["dispatchers"] else "; no dispatcher runs"
+            yield f"boards of {name}: {schedule['boards']:,}, {schedule['due']:,} due{late}{alone}"
 
 
 def _as_json(books: Books) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from threadmill.model.boards_file import read_boards
 from threadmill.model.config import Config
 from threadmill.model.stages import LIST, STAGES
 from threadmill.ops import report, scaling
@@ -73,6 +74,8 @@ def up(config: Config, plan: Plan, console: Console, tend: Callable[[Fleet], Non
         try:
             scaling.forget(deployment)
             fleet.scale("item_writer", 1)
+            if settings.boards and not plan.once:
+                fleet.scale("dispatcher", 1)
             for stage, replicas in plan.replicas.items():
                 fleet.scale(STAGES[stage].service, replicas)
             with _view(console) as show:
@@ -99,6 +102,9 @@ def up(config: Config, plan: Plan, console: Console, tend: Callable[[Fleet], Non
 
 
 def _begin(deployment: Deployment, plan: Plan, console: Console) -> str | None:
+    if deployment.config.boards and not plan.once:
+        boards = read_boards(Path(deployment.config.boards), deployment.sources)
+        console.print(f"{len(boards):,} boards of {deployment.config.boards} are scanned again and again")
     if not plan.forums:
         return None
     source = deployment.source(plan.source)

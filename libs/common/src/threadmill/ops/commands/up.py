@@ -30,9 +30,10 @@ def up_command(
     once: Annotated[bool, typer.Option("--once", help="End when the job is done.")] = False,
     redis: Annotated[str, typer.Option(help="Use this Redis; default: one of our own in --data.")] = "",
     store: Annotated[str, typer.Option(help="Database URL; default: SQLite in --data.")] = "",
+    boards: Annotated[Path | None, typer.Option(help="Boards file: scan them again and again.")] = None,
     data: Annotated[Path, typer.Option(help="Folder for the database, Redis and the logs.")] = Path("data"),
 ) -> None:
-    """Run everything on this machine: Redis, the three services, the item writer."""
+    """Run everything on this machine: Redis, the three services, the item writer, and with boards the dispatcher."""
     config = Config.from_environment()
     given = config.model_fields_set
     changes: dict[str, Any] = {}
@@ -44,8 +45,12 @@ def up_command(
         changes["redis_url"] = redis
     if store or "store_url" not in given:
         changes["store_url"] = store or f"sqlite:///{data / 'threadmill.db'}"
+    if boards:
+        changes["boards"] = str(boards)
     if once and not forum:
         raise ConfigError("--once ends when its job is done: say what to collect with --forum ID")
+    if once and boards:
+        raise ConfigError("--once ends when its job is done, and --boards never ends: leave one of them out")
     config = Config.model_validate({**config.model_dump(), **changes})
     embedded = not redis and "redis_url" not in given
     plan = Plan({**dict.fromkeys(STAGES, 1), **parse_replicas(replicas)}, forum or [], None, once, embedded, data)

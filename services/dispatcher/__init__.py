@@ -1,0 +1,1 @@
+"""Has boards scanned again and again, each at its time."""
