@@ -16,7 +16,7 @@ COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done",
 
 
 def status(deployment: Deployment) -> dict[str, Any]:
-    """`{"sources": {<source>: {"stages": {<stage>: {tasks, requests, …, paused}}, "items_waiting", "schedule": {boards, due, …}}}}`."""
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …}}, "items_waiting", "schedule": {boards, due, …}}}}`."""
     sources = {}
     for name in deployment.sources:
         lanes = deployment.lanes(name)

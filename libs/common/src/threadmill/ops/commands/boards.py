@@ -57,7 +57,7 @@ def list_command(
     """All boards, those first that are due first."""
     deployment = connected()
     found = board_list.rows(deployment, deployment.source(source).name if source else None)
-    shown = [row for row in found if row.late_ms or not late]
+    shown = [row for row in found if row.is_due or not late]
     shown = shown[:limit] if limit else shown
     if as_json:
         print_json([board_list.as_json(row) for row in shown])
@@ -179,7 +179,7 @@ def _state(row: board_list.Row) -> str:
         return "unreadable"
     if row.due_ms is None:
         return "paused"
-    return "due" if row.late_ms else "waiting"
+    return "due" if row.is_due else "waiting"
 
 
 def _table(found: list[board_list.Row]) -> Table:
@@ -202,7 +202,7 @@ def _cells(row: board_list.Row) -> tuple[str, str, str, str]:
     often += f", whole {duration_text(board.full_every_s)}" if board.full_every_s else ""
     if row.due_ms is None:
         due = "paused"
-    elif row.late_ms:
+    elif row.is_due:
         due = f"late {duration_text(row.late_ms // 1000)}"
     else:
         due = f"in {duration_text(-(-(row.due_ms - row.now_ms) // 1000))}"
