@@ -21,9 +21,11 @@ from threadmill.crawl.reference import PageReference
 from threadmill.model.source import load_source
 from threadmill.model.task import Task
 from threadmill.store.filters import fingerprint
-from threadmill.store.work import Child, Lease, PageCommit, When
+from threadmill.store.work import Child, Lease, Met, PageCommit, When
 
 SOURCE = "bbs"
+MARGIN = 10
+"""`stages.list.margin` of a source that does not say otherwise."""
 _SAMPLES = 30
 _MARK = b'"@'
 """Stands in a sample for the quote and the number that all its ids begin with."""
@@ -57,19 +59,20 @@ class Imagined:
     def commit(self, stage: str, lease: Lease) -> PageCommit:
         """What the leased page causes."""
         this = PageReference.load(lease.record.payload, SOURCE)
-        page = PageCommit(lease.id)
+        page = PageCommit(lease.id, key=this.key)
         {"list": self._list, "detail": self._detail, "comment": self._comments}[stage](this, page)
         return page
 
     def _list(self, this: PageReference, page: PageCommit) -> None:
-        # As the list scanner: on to the next page if this one brought something new, and once if it did not.
+        # As the list scanner: on to the next page if this one brought something new, also at its end. A page holds more
+        # posts than the margin, so one that brought nothing is the last.
+        page.met = Met.REMEMBER
         first = int(this.key) * POSTS_PER_FORUM + (this.number - 1) * POSTS_PER_PAGE
         for post in range(first, first + POSTS_PER_PAGE):
             version = f"2025-01-01T00:00:00Z|{comment_count(post)}"
             page.subtasks.append(Task("detail", SOURCE, str(post), version=version, depth=1, parent=this.key))
         if this.number * POSTS_PER_PAGE < POSTS_PER_FORUM:
-            _follow(page, this, When.SOMETHING_NEW)
-            _follow(page, this, When.NOTHING_NEW)
+            _follow(page, this, MARGIN)
 
     def _detail(self, this: PageReference, page: PageCommit) -> None:
         page.items.append(next(self.posts).replace(_MARK, _beginning(this.key)))
@@ -82,7 +85,7 @@ class Imagined:
         mine = _beginning(this.key)
         page.items.extend(item.replace(_MARK, mine) for item in next(self.comments[this.number])[:rows])
         if this.number < comment_pages(post):
-            _follow(page, this, When.ALWAYS)
+            _follow(page, this)
 
 
 def root(task: Task) -> bytes:
@@ -90,11 +93,11 @@ def root(task: Task) -> bytes:
     return PageReference.of(task, 1).dump()
 
 
-def _follow(page: PageCommit, this: PageReference, when: When) -> None:
-    stale = this.stale + 1 if when is When.NOTHING_NEW else 0
-    following = this.following(this.number + 1, this.params, stale=stale)
+def _follow(page: PageCommit, this: PageReference, margin: int = 0) -> None:
+    following = this.following(this.number + 1, this.params)
     page.fingerprint = _fingerprint(this)
-    page.children.append(Child(following.dump(), _fingerprint(following), when=when))
+    when = When.SOMETHING_NEW if margin else When.ALWAYS
+    page.children.append(Child(following.dump(), _fingerprint(following), when=when, margin=margin))
 
 
 def _fingerprint(page: PageReference) -> str:

@@ -19,9 +19,10 @@ from scrapy.http import Response
 from bench.redis_usage import count_calls
 from comment_collector import settings
 from comment_collector.spider import CommentCollector
+from threadmill.crawl.collected_page import CollectedPage
 from threadmill.crawl.reference import PageReference
 from threadmill.crawl.service import run_stage
-from threadmill.crawl.spider import REFERENCE, CollectedPage
+from threadmill.crawl.spider import REFERENCE
 from threadmill.ops.service import run_service
 
 

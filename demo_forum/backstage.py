@@ -11,6 +11,7 @@ from demo_forum.comments import Comments
 from demo_forum.faults import Faults
 from demo_forum.forum import Forum
 from demo_forum.hits import Hits
+from demo_forum.pages import natural
 from demo_forum.truth import Digest, Ledger, comment_lines, post_digest, post_lines
 
 Lines = Callable[[Comments, int], Iterator[bytes]]
@@ -35,6 +36,8 @@ class Backstage:
             web.get("/truth/comments", self.truth_comments),
             web.get("/hits", self.hits),
             web.post("/hits/reset", self.reset_hits),
+            web.post("/grow", self.grow),
+            web.post("/delete", self.delete),
             web.get("/knobs", self.knobs),
             web.post("/knobs", self.turn_knobs),
         ]
@@ -69,6 +72,17 @@ class Backstage:
         self._hits.reset()
         return _json(self._hits.report(with_paths=False))
 
+    async def grow(self, request: web.Request) -> web.Response:
+        """``?post=100001&comments=45``: adds so many comments to a post; 404 if it does not stand."""
+        post, comments = (natural(request.query.get(name, "")) for name in ("post", "comments"))
+        self._catch_up()
+        return _done(self._forum.grow(post, comments))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """``?post=100001``: deletes a post; 404 if it does not stand."""
+        self._catch_up()
+        return _done(self._forum.delete(natural(request.query.get("post", ""))))
+
     async def knobs(self, _: web.Request) -> web.Response:
         """All knobs."""
         return _json(asdict(self._faults.knobs))
@@ -97,6 +111,10 @@ class Backstage:
             await asyncio.sleep(0)  # visitors are served meanwhile
         await response.write_eof()
         return response
+
+
+def _done(done: bool) -> web.Response:
+    return _json({"done": done}, status=200 if done else 404)
 
 
 def _json(content: object, status: int = 200) -> web.Response:

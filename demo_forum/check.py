@@ -41,10 +41,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome for posts and comments."""
+    """The outcome for posts and comments that stand; `gone` are the posts that are stored and marked as gone."""
 
     posts: Tally
     comments: Tally
+    gone: int = 0
 
     @property
     def ok(self) -> bool:
@@ -55,13 +56,30 @@ class Check:
 def compare(posts: Iterable[Mapping[str, Any]], comments: Iterable[Mapping[str, Any]], url: str) -> Check:
     """Compares stored rows of one source with the present truth of the forum at `url`, ``http://host:port``.
 
-    Rows are mappings with at least the content fields; others (source, url, …) are not looked at. Raises
-    OSError if the forum does not answer, KeyError if a row lacks a field.
+    Rows are mappings with at least the content fields; of the others only a post's `gone_at` is looked at: if it has
+    one, it is left out, with its comments, for the site had it no more. Raises OSError if the forum does not answer,
+    KeyError if a row lacks a field.
     """
+    gone: set[Any] = set()
     return Check(
-        posts=tally(posts, truth_of(url, "posts"), POST_FIELDS),
-        comments=tally(comments, truth_of(url, "comments"), COMMENT_FIELDS),
+        posts=tally(_standing(posts, gone), truth_of(url, "posts"), POST_FIELDS),
+        comments=tally(_of_others(comments, gone), truth_of(url, "comments"), COMMENT_FIELDS),
+        gone=len(gone),
     )
+
+
+def _standing(posts: Iterable[Mapping[str, Any]], gone: set[Any]) -> Iterator[Mapping[str, Any]]:
+    """The posts that are not marked as gone; the ids of the others go into `gone`."""
+    for post in posts:
+        if post.get("gone_at"):
+            gone.add(post["post_id"])
+        else:
+            yield post
+
+
+def _of_others(comments: Iterable[Mapping[str, Any]], gone: set[Any]) -> Iterator[Mapping[str, Any]]:
+    """The comments of posts that are not gone."""
+    return (comment for comment in comments if comment["post_id"] not in gone)
 
 
 def tally(stored: Iterable[Mapping[str, Any]], truth: Iterable[Mapping[str, Any]], names: Sequence[str]) -> Tally:

@@ -38,6 +38,11 @@ class Comments:
         self.count += 1
 
     @property
+    def active_s(self) -> int:
+        """When something was last written, in seconds since 1970."""
+        return self._published_s(self.count - 1) if self.count else self.post.published_s
+
+    @property
     def last_reply_at(self) -> str | None:
         """When the last comment was written; None while there is none."""
         return iso(self._published_s(self.count - 1)) if self.count else None

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from demo_forum.setting import require_types, setting
 
+NEWEST, ACTIVE = "newest", "active"
+"""Orders of a list: by when a post was written, or by when something was last written about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForumConfig:
@@ -20,6 +23,8 @@ class ForumConfig:
     posts_per_page: int = setting(20, "posts on a list page")
     mean_comments: float = setting(20.0, "mean number of comments of a post at second 0, heavy-tailed")
     comments_per_page: int = setting(20, "comments on a comment page")
+    list_order: str = setting(NEWEST, f"what a list shows first: {NEWEST} posts, or those that were {ACTIVE} last")
+    pinned: int = setting(0, "posts of each forum that stand above all others, the oldest ones")
     straggler_share: float = setting(0.0, "share of posts (0 to 1) whose comment tree is far longer")
     straggler_factor: int = setting(10, "how many times longer a straggler's comment tree is")
     new_posts_per_minute: float = setting(0.0, "new posts, per minute, over all forums")
@@ -32,6 +37,10 @@ class ForumConfig:
         for name in ("forums", "pages_per_forum", "posts_per_page", "comments_per_page", "straggler_factor"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.list_order not in (NEWEST, ACTIVE):
+            raise ValueError(f"list_order must be {NEWEST} or {ACTIVE}, not {self.list_order}")
+        if self.pinned < 0:
+            raise ValueError(f"pinned must be at least 0, not {self.pinned}")
         rates = ("new_posts_per_minute", "new_comments_per_minute", "deletions_per_minute")
         for name in ("mean_comments", *rates):
             value = getattr(self, name)

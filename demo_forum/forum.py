@@ -1,27 +1,13 @@
 """The simulated forum: what stands on it at a moment, as a pure function of seed, configuration and time."""
 
-from dataclasses import dataclass, field
-
+from demo_forum.board import Board
 from demo_forum.comments import Comments
-from demo_forum.config import ForumConfig
+from demo_forum.config import ACTIVE, ForumConfig
 from demo_forum.dice import Dice
 from demo_forum.history import Event, Happening, history
 from demo_forum.post import FIRST_NUMBER, first_post, new_post
 
 __all__ = ["Board", "Forum", "ForumConfig"]
-
-
-@dataclass(slots=True)
-class Board:
-    """The posts of one forum id, oldest first. `version` moves whenever a list page of it changes."""
-
-    posts: list[Comments] = field(default_factory=list)
-    version: int = 0
-
-    def page(self, number: int, size: int) -> list[Comments]:
-        """List page `number` (from 1) at `size` posts a page, newest first; empty past the end."""
-        end = len(self.posts) - (number - 1) * size
-        return self.posts[max(end - size, 0) : end][::-1] if end > 0 else []
 
 
 class Forum:
@@ -40,11 +26,17 @@ class Forum:
         self._born = config.first_posts
         for index in range(config.first_posts):
             self._add(Comments(first_post(config, index)))
+        for board in self.boards.values():
+            if config.list_order == ACTIVE:
+                board.posts.sort(key=lambda comments: comments.active_s)
+            board.pin(config.pinned)
+        self._second = 0.0
         self._events = history(config)
         self._next = next(self._events, None)
 
     def advance(self, second: float) -> None:
         """Lets happen what happens up to `second` since serving began. Earlier seconds change nothing."""
+        self._second = max(self._second, second)
         while self._next is not None and self._next.at_s <= second:
             self._happen(self._next)
             self._next = next(self._events, None)
@@ -56,6 +48,22 @@ class Forum:
     def is_deleted(self, number: int) -> bool:
         """Whether there was such a post that is no more."""
         return FIRST_NUMBER <= number < FIRST_NUMBER + self._born and number not in self._standing
+
+    def grow(self, number: int, many: int) -> bool:
+        """Adds so many comments to a post, now, whatever its history says; False if it does not stand."""
+        comments = self._standing.get(number)
+        if comments is None:
+            return False
+        for _ in range(many):
+            self._comment(comments, self._second)
+        return True
+
+    def delete(self, number: int) -> bool:
+        """Deletes a post, now, whatever its history says; False if it does not stand."""
+        if number in self._standing:
+            self._delete(self._numbers.index(number))
+            return True
+        return False
 
     def posts(self) -> list[tuple[Comments, int]]:
         """Every standing post, oldest first, with its present number of comments.
@@ -72,25 +80,23 @@ class Forum:
         elif self._numbers:
             place = Dice(self.config.seed, event.what.name, event.number).below(len(self._numbers))
             if event.what is Happening.NEW_COMMENT:
-                comments = self._standing[self._numbers[place]]
-                comments.append(event.at_s)
-                self.boards[comments.post.forum].version += 1
+                self._comment(self._standing[self._numbers[place]], event.at_s)
             else:
                 self._delete(place)
+
+    def _comment(self, comments: Comments, at_s: float) -> None:
+        comments.append(at_s)
+        self.boards[comments.post.forum].commented(comments, bump=self.config.list_order == ACTIVE)
 
     def _add(self, comments: Comments) -> None:
         post = comments.post
         self._standing[post.number] = comments
         self._numbers.append(post.number)
-        board = self.boards[post.forum]
-        board.posts.append(comments)
-        board.version += 1
+        self.boards[post.forum].add(comments)
 
     def _delete(self, place: int) -> None:
         number = self._numbers[place]
         self._numbers[place] = self._numbers[-1]
         self._numbers.pop()
         comments = self._standing.pop(number)
-        board = self.boards[comments.post.forum]
-        board.posts.remove(comments)
-        board.version += 1
+        self.boards[comments.post.forum].remove(comments)

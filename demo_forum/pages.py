@@ -1,12 +1,13 @@
 """The forum's pages as bytes, each rendered once for as long as its content stands."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 
 import orjson
 
+from demo_forum.board import Board
 from demo_forum.comments import Comments
-from demo_forum.forum import Board, Forum
+from demo_forum.forum import Forum
 from demo_forum.moment import iso
 from demo_forum.row import CommentRow
 
@@ -16,10 +17,11 @@ _CACHED_PAGES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer: HTTP status and JSON body."""
+    """An answer: HTTP status, JSON body, and what it shows (see `news`)."""
 
     status: int
     body: bytes
+    rows: tuple[object, ...] = ()
 
 
 NOT_FOUND = Page(404, b'{"error":"there is no such page"}')
@@ -36,7 +38,7 @@ class Pages:
 
     def list_page(self, forum_id: str, page_number: str) -> Page:
         """A page of a forum's posts, newest first."""
-        forum, number = _natural(forum_id), _natural(page_number)
+        forum, number = natural(forum_id), natural(page_number)
         board = self._forum.boards.get(forum)
         if board is None:
             return NOT_FOUND
@@ -44,7 +46,7 @@ class Pages:
 
     def post_page(self, post_id: str) -> Page:
         """A post with its text."""
-        number = _natural(post_id)
+        number = natural(post_id)
         comments = self._forum.post(number)
         if comments is None:
             return self._absent(number)
@@ -52,7 +54,7 @@ class Pages:
 
     def comment_page(self, post_id: str, page_number: str) -> Page:
         """A page of a post's comments in thread order."""
-        number, page = _natural(post_id), _natural(page_number)
+        number, page = natural(post_id), natural(page_number)
         comments = self._forum.post(number)
         if comments is None:
             return self._absent(number)
@@ -62,7 +64,7 @@ class Pages:
         """Renders every page that the cache has room for, so that none is slow when first asked for."""
         config = self._forum.config
         for forum, board in self._forum.boards.items():
-            for page in range(1, _pages(len(board.posts), config.posts_per_page) + 1):
+            for page in range(1, _pages(board.size, config.posts_per_page) + 1):
                 self.list_page(str(forum), str(page))
         for comments, count in self._forum.posts():
             pages = _pages(count, config.comments_per_page)
@@ -73,7 +75,7 @@ class Pages:
                 self.comment_page(comments.post.post_id, str(page))
 
     def _absent(self, number: int) -> Page:
-        return GONE if self._forum.is_deleted(number) else NOT_FOUND
+        return replace(GONE, rows=(f"{number} is gone",)) if self._forum.is_deleted(number) else NOT_FOUND
 
     def _cached(self, key: tuple[str, int, int], version: int, render: Callable[[], Page]) -> Page:
         known = self._cache.get(key)
@@ -88,19 +90,23 @@ class Pages:
 
     def _list(self, board: Board, forum: int, number: int) -> Page:
         size = self._forum.config.posts_per_page
-        pages = _pages(len(board.posts), size)
+        pages = _pages(board.size, size)
         if not 1 <= number <= pages:
             return NOT_FOUND
-        posts = [_summary(comments) for comments in board.page(number, size)]
-        return _page({"forum_id": str(forum), "page": number, "pages": pages, "posts": posts})
+        standing = board.page(number, size)
+        posts = [_summary(comments) for comments in standing]
+        content = {"forum_id": str(forum), "page": number, "pages": pages, "posts": posts}
+        return _page(content, [(comments.post.number, comments.count) for comments in standing])
 
     def _comments(self, comments: Comments, number: int) -> Page:
         size = self._forum.config.comments_per_page
         pages = _pages(comments.count, size)
         if not 1 <= number <= pages:
             return NOT_FOUND
-        rows = [_comment(row) for row in comments.rows((number - 1) * size, number * size)]
-        return _page({"post_id": comments.post.post_id, "page": number, "pages": pages, "comments": rows})
+        shown = list(comments.rows((number - 1) * size, number * size))
+        rows = [_comment(row) for row in shown]
+        content = {"post_id": comments.post.post_id, "page": number, "pages": pages, "comments": rows}
+        return _page(content, [row.comment_id for row in shown])
 
 
 def _summary(comments: Comments) -> dict[str, object]:
@@ -119,7 +125,7 @@ def _summary(comments: Comments) -> dict[str, object]:
 def _post(comments: Comments) -> Page:
     # The URL is relative: what the forum is called from outside is not for it to know.
     row = comments.post.row(comments.count)
-    return _page({**asdict(row), "url": f"/BBS/post/{row.post_id}"})
+    return _page({**asdict(row), "url": f"/BBS/post/{row.post_id}"}, [(comments.post.number, comments.count)])
 
 
 def _comment(row: CommentRow) -> dict[str, object]:
@@ -128,8 +134,8 @@ def _comment(row: CommentRow) -> dict[str, object]:
     return values
 
 
-def _page(content: dict[str, object]) -> Page:
-    return Page(200, orjson.dumps(content))
+def _page(content: dict[str, object], rows: Iterable[object]) -> Page:
+    return Page(200, orjson.dumps(content), tuple(rows))
 
 
 def _pages(entries: int, size: int) -> int:
@@ -137,7 +143,7 @@ def _pages(entries: int, size: int) -> int:
     return max(-(-entries // size), 1)
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
     """The number that `text` spells in its one plain way, or 0, which is nobody's id and no page."""
     plain = text.isascii() and text.isdecimal() and text[0] != "0" and len(text) <= 18
     return int(text) if plain else 0

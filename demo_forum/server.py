@@ -58,6 +58,7 @@ def create_app(
             if verdict.harm:
                 hits.harm(verdict.harm)
                 return await HARMS[verdict.harm](Victim(request, page, faults.knobs, verdict.dice))
+            hits.served(name, request.path, page.rows)
             return web.Response(status=page.status, body=page.body, headers=JSON)
 
         return handle

@@ -30,7 +30,7 @@ def _items(page: PageCommit) -> list[dict[str, Any]]:
 def test_a_list_page_hands_down_its_posts_and_goes_on_if_any_is_new(imagined: Imagined) -> None:
     page = imagined.commit("list", _lease(root(Task("list", "bbs", "7"))))
     assert [task.key for task in page.subtasks] == [str(70_000 + n) for n in range(20)]
-    assert [child.when for child in page.children] == [When.SOMETHING_NEW, When.NOTHING_NEW]
+    assert [(child.when, child.margin) for child in page.children] == [(When.SOMETHING_NEW, 10)]
     assert not page.items
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from threadmill.crawl.spider import CollectedPage, StageSpider
+from threadmill.crawl.collected_page import CollectedPage
+from threadmill.crawl.spider import StageSpider
 from threadmill.model.stages import DETAIL
 
 
@@ -14,6 +15,7 @@ class DetailCollector(StageSpider):
 
     name = "detail_collector"
     stage = DETAIL
+    keys_are_posts = True
 
     def collect(self, page: CollectedPage) -> Iterable[Any]:
         yield from page.items

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import orjson
 
-from threadmill.model.items import Comment, ItemError, Post, item_from, utc_text
+from threadmill.model.items import Item, ItemError, item_from, utc_text
 from threadmill.store.items import ItemEntry, Rejected
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
@@ -19,7 +19,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 class Collected(NamedTuple):
     """An item, and when it was collected: `at` (ISO 8601 UTC text, ms), then `seq` within that ms, then `position`."""
 
-    item: Post | Comment
+    item: Item
     at: str
     seq: int
     position: int

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-from sqlalchemy import Connection, Engine, Table, and_, create_engine, event, or_
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from item_writer.batch import Collected
 from item_writer.refusals import DRIVER_ERRORS, is_refusal, sentence
+from item_writer.statements import Mark, Row, Statement, Upsert
 from item_writer.stores import DatabaseUnavailable, Refused
 from item_writer.tables import comments, metadata, posts
 from threadmill.model.errors import ConfigError
-from threadmill.model.items import Comment, Post
+from threadmill.model.items import Comment, Gone, Item, Post
 
 DIALECTS: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 """Databases with `INSERT … ON CONFLICT`, each with its statement."""
 BUSY_S = 1.0
 """How long SQLite waits for a lock within a call, s. Short: a signal to stop is heard between calls only."""
-
-Row = dict[str, Any]
 
 
 class SqlStore:
@@ -45,7 +42,13 @@ class SqlStore:
             raise ConfigError(f"the database of THREADMILL_STORE_URL needs the Python package {error.name}") from None
         if self._engine.dialect.name == "sqlite":
             _prepare_sqlite(self._engine)
-        self._tables = {Post: _Upsert(posts, self._engine), Comment: _Upsert(comments, self._engine)}
+        insert = DIALECTS[self._engine.dialect.name]
+        # In this order: what a batch collected is there before posts of it are marked as gone.
+        self._statements: dict[type[Item], Statement] = {
+            Post: Upsert(posts, insert),
+            Comment: Upsert(comments, insert),
+            Gone: Mark(),
+        }
 
     def open(self) -> None:
         """Create the file's folder, the tables and their indexes if they are missing."""
@@ -56,6 +59,7 @@ class SqlStore:
                     connection.execute(CreateTable(table, if_not_exists=True))
                     for index in table.indexes:
                         connection.execute(CreateIndex(index, if_not_exists=True))
+                    _check_columns(connection, table)
         except SQLAlchemyError as error:
             raise DatabaseUnavailable(f"the database cannot be opened: {sentence(error)}") from None
 
@@ -67,9 +71,9 @@ class SqlStore:
             return refused
         try:
             with self._engine.begin() as connection:
-                for cls, upsert in self._tables.items():
-                    if newest := upsert.newest((one, row) for one, row in rows if type(one.item) is cls):
-                        connection.execute(upsert.statement, newest)
+                for cls, writing in self._statements.items():
+                    if chosen := writing.chosen((one, row) for one, row in rows if type(one.item) is cls):
+                        connection.execute(writing.statement, chosen)
             return refused
         except (SQLAlchemyError, *DRIVER_ERRORS) as error:
             if not is_refusal(error):
@@ -84,6 +88,7 @@ class SqlStore:
         refused = []
         # Newest first: if it is refused, the one before it may still be written; if not, that one changes nothing.
         rows = sorted(rows, key=lambda pair: pair[0].age, reverse=True)
+        rows.sort(key=lambda pair: isinstance(pair[0].item, Gone))  # these last, as in a whole batch
         try:
             with self._engine.begin() as connection:
                 for one, row in rows:
@@ -96,7 +101,7 @@ class SqlStore:
     def _refusal(self, connection: Connection, one: Collected, row: Row) -> str:
         try:
             with connection.begin_nested():
-                connection.execute(self._tables[type(one.item)].statement, [row])
+                connection.execute(self._statements[type(one.item)].statement, [row])
         except (SQLAlchemyError, *DRIVER_ERRORS) as error:
             if not is_refusal(error):
                 raise _unavailable(error) from None
@@ -105,7 +110,7 @@ class SqlStore:
 
     def _row(self, one: Collected, refused: list[Refused]) -> Row | None:
         try:
-            return self._tables[type(one.item)].row(one)
+            return self._statements[type(one.item)].row(one)
         except (TypeError, ValueError) as error:
             refused.append(Refused(one, f"its extra cannot be written as JSON: {error}"))
             return None
@@ -125,44 +130,20 @@ class SqlStore:
                 ) from None
 
 
-class _Upsert:
-    """Writing one table: rows of it, and the statement that keeps the newest."""
-
-    def __init__(self, table: Table, engine: Engine) -> None:
-        self._key = [column.name for column in table.primary_key]
-        self._names = [c.name for c in table.columns if c.name not in ("extra", "collected_at", "collected_seq")]
-        self._values = attrgetter(*self._names)
-        insert = DIALECTS[engine.dialect.name](table)
-        new = insert.excluded
-        self.statement = insert.on_conflict_do_update(
-            index_elements=self._key,
-            set_={column.name: new[column.name] for column in table.columns if not column.primary_key},
-            where=or_(
-                new.collected_at > table.c.collected_at,
-                and_(new.collected_at == table.c.collected_at, new.collected_seq > table.c.collected_seq),
-            ),
-        )
-
-    def row(self, one: Collected) -> Row:
-        """Raises `TypeError` for an `extra` that is nested too deeply."""
-        row: Row = dict(zip(self._names, self._values(one.item), strict=True))
-        row["extra"] = orjson.dumps(one.item.extra or {}).decode()
-        row["collected_at"], row["collected_seq"] = one.at, one.seq
-        return row
-
-    def newest(self, rows: Iterable[tuple[Collected, Row]]) -> list[Row]:
-        """The newest row of each key, by key: writers that lock rows in one order cannot block each other."""
-        best: dict[tuple[str, ...], tuple[Collected, Row]] = {}
-        key = attrgetter(*self._key)
-        for one, row in rows:
-            known = best.get(at := key(one.item))
-            if known is None or one.age > known[0].age:
-                best[at] = (one, row)
-        return [best[at][1] for at in sorted(best)]
-
-
 def _unavailable(error: Exception) -> DatabaseUnavailable:
     return DatabaseUnavailable(f"the database takes nothing now: {sentence(error)}")
+
+
+def _check_columns(connection: Connection, table: Table) -> None:
+    """`ConfigError` if the table was made by a release that did not have all of its columns."""
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    missing = [column for column in table.columns if column.name not in there]
+    if missing:
+        changes = "; ".join(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}" for column in missing)
+        raise ConfigError(
+            f"the table {table.name} of THREADMILL_STORE_URL was made by an older release; add what it lacks and start "
+            f"again: {changes}"
+        )
 
 
 def _prepare_sqlite(engine: Engine) -> None:

@@ -34,5 +34,6 @@ def _table(name: str, item: type[Post] | type[Comment], key: str, *required: str
 
 
 posts = _table("posts", Post, "post_id", "extra")
+posts.append_column(Column("gone_at", Text()))  # when the site was found to have it no more; NULL while it stands
 comments = _table("comments", Comment, "comment_id", "post_id", "extra")
 Index("comments_of_post", comments.c.source, comments.c.post_id)

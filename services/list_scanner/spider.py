@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from threadmill.crawl.spider import CollectedPage, StageSpider
+from threadmill.crawl.collected_page import CollectedPage
+from threadmill.crawl.spider import StageSpider
 from threadmill.model.stages import LIST
-
-MARGIN = 1
-"""Pages in a row without news before a scan stops: pinned and bumped posts may fill one."""
 
 
 class ListScanner(StageSpider):
-    """Tasks are forum ids; a scan goes from page to page, to the source's limit or until it meets only known posts."""
+    """Tasks are forum ids; a scan goes from page to page until it comes to known posts, or to the end if it is full."""
 
     name = "list_scanner"
     stage = LIST
@@ -21,7 +19,9 @@ class ListScanner(StageSpider):
     def collect(self, page: CollectedPage) -> Iterable[Any]:
         yield from page.items
         yield from page.subtasks()
-        if self.sources[page.reference.source].rules(self.stage.name).stop == "known":
-            yield from page.next_page_unless_known(MARGIN)
-        else:
+        yield from page.met()
+        rules = self.sources[page.reference.source].rules(self.stage.name)
+        if page.reference.full or rules.stop == "limit":
             yield from page.next_page()
+        else:
+            yield from page.next_page_unless_known(rules.margin)

@@ -66,8 +66,8 @@ class Pipeline:
 
         def done() -> bool:
             self.fleet.tend()
-            stored = items_waiting(self.deployment.client, self.deployment.lanes()) == 0
-            return stored and self.job(job).finished
+            # In this order: what is committed after the job was finished is none of its items.
+            return self.job(job).finished and items_waiting(self.deployment.client, self.deployment.lanes()) == 0
 
         wait_for(done, seconds, every=0.05, what=f"job {job} to be done")
         return self.job(job)
@@ -81,6 +81,17 @@ class Pipeline:
         with urllib.request.urlopen(f"{self.forum_url}/hits?paths=1", timeout=30) as response:
             paths: dict[str, int] = json.load(response)["paths"]
         return paths
+
+    def grow(self, post: str, comments: int) -> None:
+        """Let a post of the forum get so many comments now."""
+        self._open_door(f"grow?post={post}&comments={comments}")
+
+    def delete(self, post: str) -> None:
+        """Let a post be deleted from the forum now."""
+        self._open_door(f"delete?post={post}")
+
+    def _open_door(self, door: str) -> None:
+        urllib.request.urlopen(urllib.request.Request(f"{self.forum_url}/{door}", b""), timeout=30).close()
 
     def turn(self, **knobs: Any) -> None:
         """Change the forum's fault knobs."""

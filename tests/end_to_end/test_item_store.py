@@ -27,6 +27,10 @@ def comment(comment_id: str = "1", **more: object) -> dict[str, object]:
     return {"type": "comment", "source": "bbs", "comment_id": comment_id, "post_id": "1", **more}
 
 
+def gone(post_id: str = "1") -> dict[str, object]:
+    return {"type": "gone", "source": "bbs", "post_id": post_id}
+
+
 def entry(*items: object, at_ms: int = T0, seq: int = 0, body: bytes | None = None) -> ItemEntry:
     return ItemEntry(LANE, f"{at_ms}-{seq}".encode(), "detail", orjson.dumps(items) if body is None else body)
 
@@ -100,6 +104,10 @@ def rows(url: str, query: str = "SELECT post_id, title FROM posts ORDER BY 1") -
         return connection.execute(query).fetchall()
 
 
+def marks(url: str) -> list[Any]:
+    return rows(url, "SELECT post_id, title, gone_at FROM posts ORDER BY 1")
+
+
 class TestAStore:
     def test_all_fields_are_kept(self, store: Store, url: str) -> None:
         # Given a post and a comment with every field set
@@ -112,7 +120,7 @@ class TestAStore:
         # Then the rows are they, in the columns' order
         at = "2023-11-14T22:13:20.007Z"
         expected = (*list(whole.values())[1:-1], '{"deep":[1,"\\u0000"]}', at, 0)
-        assert rows(url, "SELECT * FROM posts") == [expected]
+        assert rows(url, "SELECT * FROM posts") == [(*expected, None)]
         assert rows(url, "SELECT * FROM comments") == [("bbs", "1", "1", "0", None, "b", None, None, "{}", at, 0)]
 
     def test_older_data_never_replaces_newer(self, store: Store, url: str) -> None:
@@ -190,6 +198,68 @@ class TestAStore:
         assert rows(url) == [("1", "t")]
         plan = rows(url, "EXPLAIN QUERY PLAN SELECT * FROM comments WHERE source = 'bbs' AND post_id = '1'")
         assert "comments_of_post" in str(plan)
+
+
+class TestAPostThatIsGone:
+    """`gone_at`: when the site was found to have it no more."""
+
+    def test_is_marked_once_and_keeps_what_was_collected(self, store: Store, url: str) -> None:
+        # Given a post; when it is found to be gone, twice
+        store.write(read(entry(post(title="t"))))
+        store.write(read(entry(gone(), at_ms=T0 + 1000)))
+        store.write(read(entry(gone(), at_ms=T0 + 2000)))
+        # Then it has its title, and the time it was found to be gone first
+        assert marks(url) == [("1", "t", "2023-11-14T22:13:21.000Z")]
+
+    def test_stands_again_when_it_is_collected_again(self, store: Store, url: str) -> None:
+        # Given a post that was gone; when it is collected later
+        store.write(read(entry(post(title="t")), entry(gone(), at_ms=T0 + 1000)))
+        store.write(read(entry(post(title="back"), at_ms=T0 + 2000)))
+        assert marks(url) == [("1", "back", None)]
+        # And when it is gone again; then since that time
+        store.write(read(entry(gone(), at_ms=T0 + 3000)))
+        assert marks(url) == [("1", "back", "2023-11-14T22:13:23.000Z")]
+
+    @pytest.mark.parametrize("together", [True, False])
+    def test_whatever_comes_late_changes_nothing(self, store: Store, url: str, together: bool) -> None:
+        # Given what was found in turn: the post, that it is gone, and, of another post, that it is there again
+        found = [
+            entry(post("1", title="t"), post("2", title="old"), at_ms=T0),
+            entry(post("1", title="between"), at_ms=T0 + 500),
+            entry(gone("2"), at_ms=T0 + 1000),
+            entry(post("2", title="new"), at_ms=T0 + 2000),
+            entry(gone("1"), at_ms=T0 + 2000),
+        ]
+        # When it arrives in another order, and some of it twice
+        late = [found[0], found[4], found[1], found[3], found[2], found[0]]
+        for batch in [late] if together else [[one] for one in late]:
+            store.write(read(*batch))
+        # Then the newest counts
+        assert marks(url) == [("1", "between", "2023-11-14T22:13:22.000Z"), ("2", "new", None)]
+
+    def test_that_nobody_knows_changes_nothing(self, store: Store, url: str) -> None:
+        assert store.write(read(entry(gone("7"), gone("8"), post("1")))) == []
+        assert marks(url) == [("1", None, None)]
+
+    def test_is_marked_even_where_its_neighbours_are_refused(self, store: Store, url: str) -> None:
+        # Given a database with a rule of its own
+        rows(
+            url, "CREATE TRIGGER rule BEFORE INSERT ON posts WHEN NEW.title = 'bad' BEGIN SELECT RAISE(ABORT, ''); END"
+        )
+        # When a batch that breaks it tells of a post, and that it is gone
+        refused = store.write(read(entry(post("1"), post("2", title="bad")), entry(gone("1"), at_ms=T0 + 1000)))
+        # Then that is known
+        assert len(refused) == 1
+        assert marks(url) == [("1", None, "2023-11-14T22:13:21.000Z")]
+
+    def test_cannot_be_marked_in_the_table_of_an_older_release(self, url: str, store: Store) -> None:
+        # Given a table without the column; when a store opens it, then it says what to do
+        rows(url, "ALTER TABLE posts DROP COLUMN gone_at")
+        with pytest.raises(ConfigError, match="ALTER TABLE posts ADD COLUMN gone_at TEXT") as error:
+            store_for(url).open()
+        # And when that is done, it opens
+        rows(url, str(error.value).rpartition(": ")[2])
+        store_for(url).open()
 
 
 @pytest.mark.parametrize(

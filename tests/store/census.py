@@ -39,10 +39,12 @@ def audit(client: redis.Redis, lane: Lane, jobs: Iterable[str] = ()) -> dict[str
     jobs = tuple(jobs)
     for job in jobs:
         pipeline.hgetall(lane.job(job))
-    replies = pipeline.execute()
+    pipeline.zrange(lane.jobs, 0, -1)
+    *replies, index = pipeline.execute()
     each = (len(replies) - len(jobs)) // len(STAGES)
     counted = {stage: _audit_stage(books[stage], replies[at * each :][:each]) for at, stage in enumerate(STAGES)}
     for job, book in zip(jobs, replies[each * len(STAGES) :], strict=True):
+        assert not book or job.encode() in index, f"job {job} has books and is not in the index"
         _audit_job(job, {name.decode(): int(value) for name, value in book.items()}, counted)
     return books
 
@@ -84,5 +86,5 @@ def _audit_job(job: str, book: dict[str, int], counted: dict[str, Census]) -> No
         assert accepted == done + census.open_by_job[job] + dead, f"books of job {job} in {stage}"
     if book.get("open"):
         assert "finished_at" not in book
-    elif any(name.endswith(":accepted") for name in book):
+    elif "hold" not in book and any(name.endswith(":accepted") for name in book):
         assert "finished_at" in book

@@ -12,7 +12,7 @@ from threadmill.model.stages import COMMENT, LIST
 from threadmill.model.task import Task
 from threadmill.store.filters import fingerprint
 from threadmill.store.status import items_waiting, run_books
-from threadmill.store.work import Child, Committed, PageCommit, When
+from threadmill.store.work import Child, Committed, Lease, PageCommit, When
 
 
 def comments(key: str, **fields: object) -> Task:
@@ -153,19 +153,26 @@ def test_a_page_is_remembered_even_if_its_first_follow_up_is_not_queued(shop: Wo
     assert shop.commit(shop.lease_one(), children=[Child(b"root", fingerprint("root"))]).filtered == 1
 
 
-def test_subtasks_carry_the_version_known_before(shop: Workshop) -> None:
-    # Given a post met with 3, 3, 5 comments, and once more by force
+def test_subtasks_carry_the_version_that_was_done_before(shop: Workshop) -> None:
+    # Given a post met with 3 comments twice, whose comments are collected; then with 5, and once more by force
+    commentary = Workshop(shop.client, COMMENT)
     shop.start("1", b"a", b"b", b"c", b"d")
-    answers = [
-        shop.commit(lease, subtasks=[comments("42", version=version, force=force)])
-        for lease, (version, force) in zip(
-            shop.lease(4), [("3", False), ("3", False), ("5", False), ("5", True)], strict=True
-        )
-    ]
-    # Then it is submitted when it moved, with what was known before, and by force to the express stream
-    assert [(page.submitted, page.filtered) for page in answers] == [(1, 0), (0, 1), (1, 0), (1, 0)]
+
+    def meet(lease: Lease, version: str, *, force: bool = False) -> tuple[int, int]:
+        page = shop.commit(lease, subtasks=[comments("42", version=version, force=force)])
+        return page.submitted, page.filtered
+
+    first, second, third, fourth = shop.lease(4)
+    answers = [meet(first, "3"), meet(second, "3")]
+    (entry,) = commentary.read()
+    assert (b"o" in entry.fields, b"v" in entry.fields) == (False, False)
+    commentary.admit(entry, b"comments")
+    commentary.commit(commentary.lease_one(), key="42")
+    answers += [meet(third, "5"), meet(fourth, "5", force=True)]
+    # Then it is submitted when it moved, with what there was and is, and by force to the express stream
+    assert answers == [(1, 0), (0, 1), (1, 0), (1, 0)]
     target = shop.lane.stage("comment")
-    assert [fields.get(b"o") for _, fields in shop.client.xrange(target.tasks)] == [None, b"3"]
+    assert [(fields[b"o"], fields[b"v"]) for _, fields in shop.client.xrange(target.tasks)] == [(b"3", b"5")]
     assert [fields.get(b"o") for _, fields in shop.client.xrange(target.express)] == [None]
     assert run_books(shop.client, shop.lane, "comment").filtered == 1
 

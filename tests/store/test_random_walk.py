@@ -24,11 +24,17 @@ from threadmill.model.stages import STAGES
 from threadmill.model.task import Task
 from threadmill.store.calls import Call, run
 from threadmill.store.filters import BloomFilter, Dupefilter, ExactFilter, RunFilter, WindowFilter, fingerprint
+from threadmill.store.jobs import announce, prioritize
+from threadmill.store.letters import DeadLetter, Death, written
 from threadmill.store.orders import FIFO, LIFO, PRIORITY, QueueOrder
+from threadmill.store.pieces import Place
+from threadmill.store.portions import portions
+from threadmill.store.purge import purge
+from threadmill.store.restore import Parked, Waiting, restore_letters, restore_requests, restore_tasks
 from threadmill.store.stage import StageStore
 from threadmill.store.status import items_waiting, job_books
 from threadmill.store.streams import NEW, PENDING, TaskStreams
-from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Refusal, When
+from threadmill.store.work import Admission, Child, Delay, Entry, Leased, PageCommit, Park, Record, Refusal, When
 
 WORKERS = ("w1", "w2", "w3")
 JOBS = ("", "j1", "j2")
@@ -54,6 +60,10 @@ DONE_ONCE: dict[str, Callable[[Any], bool]] = {
     "park": lambda answer: not any(answer),
     "release": lambda answer: answer == 0,
     "replay": lambda answer: answer == 0,
+    "purge": lambda answer: answer == 0,
+    "restore_tasks": lambda answer: answer == -1,
+    "restore_requests": lambda answer: answer == -1,
+    "restore_letters": lambda answer: answer == -1,
 }
 """What a call answers when it is said again. (admit and refuse may be done late: when a lost group was made again.)"""
 
@@ -80,22 +90,34 @@ class Walk:
         self.done: Counter[str] = Counter()
         self.committed: Counter[bytes] = Counter()
         self.items: list[int] = []
+        self.order = order
+        self.finished: set[str] = set()
+        """Jobs whose books say that they are finished."""
+        self.finishes = 0
         self.steps: Counter[str] = Counter()
 
     # Saying things ----------------------------------------------------------------------------------------------------
 
     def say(self, call: Call[Any], heard: Handler) -> None:
         self.said.append((call, heard))
-        heard(run(self.client, call))
+        heard(self.do(call))
 
     def say_again(self) -> None:
         """What was done once is not done again, however much has happened since."""
         if self.said:
             call, heard = self.rng.choice(self.said)
-            answer = run(self.client, call)
+            answer = self.do(call)
             if call.script.name in DONE_ONCE:
                 assert DONE_ONCE[call.script.name](answer), f"{call.script.name} answered {answer} the second time"
             heard(answer)
+
+    def do(self, call: Call[Any]) -> Any:
+        """Run a call, and see which jobs it finished: each at most once."""
+        answer = run(self.client, call)
+        finished = {job for job in JOBS[1:] if self.client.hexists(self.lane.job(job), "finished_at")}
+        self.finishes += len(finished - self.finished)
+        self.finished = finished
+        return answer
 
     def check(self) -> None:
         books = audit(self.client, self.lane, JOBS[1:])
@@ -103,6 +125,7 @@ class Walk:
             assert book.accepted == self.accepted[stage], f"accepted in {stage}"
             assert book.done == self.done[stage], f"done in {stage}"
         assert items_waiting(self.client, [self.lane]) == len(self.items)
+        assert self.client.xlen(self.lane.events) == self.finishes, "an event each time a job is finished"
 
     def somebody(self) -> tuple[str, str]:
         """A stage and one of its workers."""
@@ -303,6 +326,43 @@ class Walk:
         call = self.stages[stage].enqueue(roots, token=f"e{next(self.numbers)}", job=rng.choice(JOBS))
         self.say(call, lambda queued: self.accepted.update({stage: queued}))
 
+    def announce(self) -> None:
+        self.say(announce(self.lane, self.rng.choice(JOBS[1:]), self.rng.choice([0, 0, LONG_MS])), lambda _: None)
+
+    def prioritize(self) -> None:
+        job, priority = self.rng.choice(JOBS[1:]), self.rng.randint(-3, 3)
+        stage, _ = self.somebody()
+        self.say(prioritize(self.lane, stage, self.order, job, priority, "0"), lambda _: None)
+
+    def purge(self) -> None:
+        stage, _ = self.somebody()
+        place = self.rng.choice([one for one in Place if one is not Place.LEASED])
+        pieces = list(itertools.chain(*portions(self.client, self.lane, stage, place)))
+        if some := self.rng.sample(pieces, min(len(pieces), 2)):
+            forget = self.rng.random() < 0.5
+            call = purge(self.stages[stage], place, some, counter="dropped", forget=forget)
+            self.say(call, lambda purged: self.done.update({stage: purged}))
+
+    def restore(self) -> None:
+        stage, _ = self.somebody()
+        rng, token = self.rng, f"r{next(self.numbers)}"
+        history = written((Death(1, "http-500", 0, 3, "it was broken"),)) if rng.random() < 0.5 else b""
+        records = [
+            Record(rng.choice(JOBS), rng.choice(["", "a", "b"]), rng.randint(-2, 2), 0, 1, history, self.payload())
+            for _ in range(rng.randint(1, 3))
+        ]
+        match rng.randrange(3):
+            case 0:
+                tasks = [self.task(stage) for _ in range(rng.randint(1, 3))]
+                call = restore_tasks(self.stages[stage], tasks, token=token, express=rng.random() < 0.3)
+            case 1:
+                pages = [Waiting(one, "3", "1", rng.choice([None, 0, None])) for one in records]
+                call = restore_requests(self.stages[stage], pages, token=token)
+            case _:
+                letters = [DeadLetter.of(one, "http-403", "no", 1) for one in records]
+                call = restore_letters(self.stages[stage], [Parked(one, "3", "1") for one in letters], token=token)
+        self.say(call, lambda restored: self.accepted.update({stage: max(0, restored)}))
+
     def report(self) -> None:
         stage, worker = self.somebody()
         number = next(self.numbers)
@@ -331,7 +391,8 @@ class Walk:
     STEPS = (
         ("submit", 7), ("push_from_outside", 3), ("read", 12), ("admit", 12), ("lease", 16), ("lease_again", 3),
         ("commit", 18), ("renew", 2), ("release", 4), ("delay", 7), ("park", 2), ("reclaim", 9), ("replay", 3),
-        ("enqueue", 2), ("report", 2), ("leave", 1), ("misfortune", 1), ("say_again", 14),
+        ("enqueue", 2), ("announce", 2), ("prioritize", 2), ("purge", 2), ("restore", 2), ("report", 2), ("leave", 1),
+        ("misfortune", 1), ("say_again", 14),
     )  # fmt: skip
 
     def go(self, steps: int) -> None:
@@ -354,10 +415,12 @@ class Walk:
             self.check()
             for store in self.stages.values():
                 letters = [one.decode() for one in self.client.hkeys(store.keys.dead)]
-                run(self.client, store.replay(letters))
+                self.do(store.replay(letters))
             self.check()
         for stage in STAGES:
             self.drain(stage)
+        for job in JOBS[1:]:
+            self.do(announce(self.lane, job, 0))
         self.check()
 
     def lease_all(self, store: StageStore) -> Call[Leased]:
@@ -369,13 +432,13 @@ class Walk:
         for waiting in (keys.leases, keys.delayed):
             if members := self.client.zrange(waiting, 0, -1):
                 self.client.zadd(waiting, dict.fromkeys(members, 0))
-        run(self.client, store.reclaim(max_deliveries=1_000_000, silence_ms=LONG_MS, limit=100_000))
+        self.do(store.reclaim(max_deliveries=1_000_000, silence_ms=LONG_MS, limit=100_000))
         streams = TaskStreams(self.client, keys, "survivor")
         while entries := streams.read(1_000) + streams.claim(0, 1_000) + streams.read(1_000):
             for express in (True, False):
                 self.take_in(stage, [one for one in entries if one.express == express], express=express, roots=1)
         while leases := run(self.client, self.lease_all(store)).leases:
-            for one in run(self.client, store.commit([PageCommit(lease.id) for lease in leases])):
+            for one in self.do(store.commit([PageCommit(lease.id) for lease in leases])):
                 self.done[stage] += one.ok
             self.committed.update(lease.record.payload for lease in leases)
 

@@ -44,13 +44,16 @@ def test_known_tasks_are_filtered_unless_forced(shop: Workshop) -> None:
     assert (shop.books.accepted, shop.books.filtered) == (3, 1)
 
 
-def test_a_moved_version_is_submitted_with_the_version_known_before(shop: Workshop) -> None:
-    # Given a post of 3 comments; when it is submitted with 5
+def test_a_moved_version_is_submitted_with_the_version_that_was_done(shop: Workshop) -> None:
+    # Given a post that was done at 3 comments; when it is submitted with 5, and with 7 before that is done
     shop.submit("1", version="3")
-    assert shop.submit("1", version="5") == (1, 0)
-    # Then its task tells that 3 were known
-    first, second = (Task.from_fields(e.fields, source="bbs", stage="detail", entry_id=e.id) for e in shop.read())
-    assert (first.known, second.known) == ("", "3")
+    (entry,) = shop.read()
+    shop.admit(entry, b"post")
+    shop.commit(shop.lease_one(), key="1")
+    assert [shop.submit("1", version=version) for version in ("5", "7")] == [(1, 0), (1, 0)]
+    # Then its task tells both, and the next one, to whom 5 is no use, neither
+    tasks = [Task.from_fields(e.fields, source="bbs", stage="detail", entry_id=e.id) for e in shop.read()]
+    assert [(task.known, task.version) for task in tasks] == [("3", "5"), ("", "")]
 
 
 def test_express_tasks_are_read_first(shop: Workshop) -> None:

@@ -8,21 +8,19 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from demo_forum import Forum, ForumConfig, Knobs, compare, create_app, rows_of
+from demo_forum import Forum, ForumConfig, Knobs, compare, rows_of
 from demo_forum.check import tally
 from demo_forum.moment import normalised
 from demo_forum.truth import COMMENT_FIELDS, POST_FIELDS, Digest, Ledger, row_digest, row_of
+from unit.visitor import SMALL, Visitor, visit
 
-SMALL = ForumConfig(seed=7, forums=3, pages_per_forum=2, posts_per_page=5, mean_comments=12, comments_per_page=7)
 GROWING = ForumConfig(
     seed=7,
     forums=2,
@@ -35,76 +33,6 @@ GROWING = ForumConfig(
     deletions_per_minute=2,
     growth_seconds=120,
 )
-
-
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class Visitor:
-    """Asks a running forum."""
-
-    def __init__(self, client: TestClient[Any, Any], clock: Clock) -> None:
-        self.client = client
-        self.clock = clock
-
-    @property
-    def url(self) -> str:
-        return str(self.client.make_url("/"))
-
-    async def status(self, path: str) -> int:
-        async with self.client.get(path) as answer:
-            await answer.read()
-            return answer.status
-
-    async def json(self, path: str) -> Any:
-        async with self.client.get(path) as answer:
-            assert answer.status == 200, path
-            return await answer.json()
-
-    async def lines(self, path: str) -> list[dict[str, Any]]:
-        async with self.client.get(path) as answer:
-            return [json.loads(line) for line in (await answer.text()).splitlines()]
-
-    async def turn(self, **knobs: Any) -> None:
-        async with self.client.post("/knobs", json=knobs) as answer:
-            assert answer.status == 200
-
-    async def pages(self, path: str) -> list[Any]:
-        """All pages below `path`, from 1 until the 404."""
-        pages: list[Any] = []
-        while await self.status(f"{path}/{len(pages) + 1}") == 200:
-            pages.append(await self.json(f"{path}/{len(pages) + 1}"))
-        return pages
-
-    async def collect(self, forums: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Every post and comment that the three interfaces lead to, as rows."""
-        posts, comments = [], []
-        for forum in range(1, forums + 1):
-            for page in await self.pages(f"/BBS/list/{forum}"):
-                for entry in page["posts"]:
-                    posts.append(await self.json(f"/BBS/post/{entry['post_id']}"))
-                    for comment_page in await self.pages(f"/BBS/comment/{entry['post_id']}"):
-                        comments += [row | {"post_id": entry["post_id"]} for row in comment_page["comments"]]
-        return posts, comments
-
-
-def visit(story: Callable[[Visitor], Awaitable[None]], config: ForumConfig = SMALL, knobs: Knobs | None = None) -> None:
-    """Runs `story` against a forum on loopback whose clock stands still."""
-
-    async def run() -> None:
-        clock = Clock()
-        server = TestServer(create_app(config, knobs, clock))
-        async with TestClient(server) as client:
-            await story(Visitor(client, clock))
-
-    asyncio.run(run())
 
 
 def truth(config: ForumConfig, second: float = 0.0, steps: int = 1) -> list[Any]:
@@ -467,7 +395,8 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         for path in ("/BBS/list/1/1", "/BBS/list/1/1", "/BBS/post/100001", "/BBS/comment/1/1", "/healthz"):
             await visitor.status(path)
         # Then what is not found counts, and what is not the forum's does not
-        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "refused": 0, "harmed": {}}
+        fresh = {"list": 1, "post": 1, "comment": 0, "total": 2}
+        counts = {"list": 2, "post": 1, "comment": 1, "total": 4, "fresh": fresh, "refused": 0, "harmed": {}}
         paths = {"/BBS/list/1/1": 2, "/BBS/post/100001": 1, "/BBS/comment/1/1": 1}
         assert await visitor.json("/hits") == counts
         assert await visitor.json("/hits?paths=1") == counts | {"paths": paths}
@@ -475,7 +404,8 @@ def test_hits_count_by_interface_and_path_until_reset() -> None:
         async with visitor.client.post("/hits/reset") as answer:
             assert answer.status == 200
         # Then
-        assert await visitor.json("/hits?paths=1") == dict.fromkeys(counts, 0) | {"harmed": {}, "paths": {}}
+        none = dict.fromkeys(counts, 0) | {"fresh": dict.fromkeys(fresh, 0), "harmed": {}, "paths": {}}
+        assert await visitor.json("/hits?paths=1") == none
 
     visit(story)
 

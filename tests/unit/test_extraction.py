@@ -46,6 +46,7 @@ class TestBbs:
                 Handdown("detail", "8", "|0", {}),
             ],
             next_page=3,
+            rows=2,
             params={},
         )
 

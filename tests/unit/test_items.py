@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmill.model.items import MAX_TEXT, Comment, ItemError, Post, item_from, utc_text
+from threadmill.model.items import MAX_TEXT, Comment, Gone, ItemError, Post, item_from, utc_text
 
 POST = {"type": "post", "source": "bbs", "post_id": "42"}
 COMMENT = {"type": "comment", "source": "bbs", "comment_id": "7", "post_id": "42"}
+GONE = {"type": "gone", "source": "bbs", "post_id": "42"}
 
 
-def test_the_least_a_post_and_a_comment_need() -> None:
+def test_the_least_a_post_a_comment_and_a_deletion_need() -> None:
     assert item_from(POST) == Post("bbs", "42")
     assert item_from(COMMENT) == Comment("bbs", "7", "42")
+    assert item_from(GONE) == Gone("bbs", "42")
 
 
 def test_all_fields_are_kept() -> None:
@@ -47,7 +49,7 @@ def test_null_is_unknown() -> None:
         ([], "type"),
         ("post", "type"),
         ({}, "type"),
-        ({"type": "profile"}, "post or comment"),
+        ({"type": "profile"}, "post, comment, gone"),
         ({"type": ["post"]}, "type"),
         ({"type": "post", "source": "bbs"}, "post_id"),
         (POST | {"source": ""}, "source"),
@@ -55,6 +57,7 @@ def test_null_is_unknown() -> None:
         (POST | {"post_id": 42}, "post_id must be text"),
         (COMMENT | {"post_id": ""}, "post_id"),
         (COMMENT | {"title": "x"}, "no field title"),
+        (GONE | {"title": "x"}, "no field title"),
         (POST | {"nonsense": 1, "also": 2}, "also, nonsense"),
         (POST | {"views": "12"}, "views"),
         (POST | {"views": 1.0}, "views"),

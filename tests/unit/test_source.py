@@ -249,6 +249,17 @@ class TestUrls:
         ({"item": "post", "fields": {"title": {"at": "a", "convert": ["upper"]}}}, "upper"),
         ({"paging": {"kind": "count", "total": "t"}}, "total and per_page"),
         ({"submit": [{"stage": "detail", "key": "id"}]}, "no stage of it"),
+        ({"margin": 0}, "margin"),
+        ({"notice_deletions": True}, "notice_deletions needs submit"),
+        ({"resume": {"per_page": 20}}, "resume needs rows and pages"),
+        (
+            {
+                "paging": {"kind": "until_empty"},
+                "resume": {"per_page": 20, "part": 2},
+                "submit": [{"stage": "list", "key": "id", "version": "n"}],
+            },
+            "reads field 2 of it",
+        ),
         ({"submit": [{"stage": "list", "key": "id", "params": {"x": "y"}}]}, "hands x to list"),
         (
             {"submit": [{"stage": "list", "key": "id", "when": {"at": "n", "exists": True, "equals": 1}}]},

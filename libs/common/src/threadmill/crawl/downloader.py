@@ -19,9 +19,12 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import heard
+from threadmill.crawl.page import GivenBack, Page
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+
+    from threadmill.crawl.lanes import LaneWork
 
 
 class Downloader(ScrapyDownloader):
@@ -38,7 +41,12 @@ class Downloader(ScrapyDownloader):
         return result
 
     async def _in_slot(self, request: Request) -> Response:
+        page = Page.of(request)
+        if page is not None and (page.settled or page.lane.paused):
+            raise GivenBack
         key, slot = self._get_slot(request)
+        if page is not None and page.lane.limit is not None:
+            slot.concurrency = self._places(key, page.lane.limit)
         request.meta[self.DOWNLOAD_SLOT] = key
         slot.active.add(request)
         self._tell(signals.request_reached_downloader, request=request)
@@ -86,6 +94,28 @@ class Downloader(ScrapyDownloader):
             request, turn = slot.queue.popleft()
             slot.transferring.add(request)
             turn.set_result(None)  # type: ignore[attr-defined]
+
+    def give_back(self, lane: LaneWork) -> None:
+        """End what waits for its turn at a site and belongs to this lane."""
+        for slot in self.slots.values():
+            for request, turn in list(slot.queue):
+                if (page := Page.of(request)) is not None and page.lane is lane:
+                    slot.queue.remove((request, turn))
+                    turn.set_exception(GivenBack())  # type: ignore[attr-defined]
+
+    def limit(self, downloads: int) -> None:
+        """So many downloads at a time from now on; of each site as many as the lanes say whose pages are under way."""
+        self.total_concurrency = downloads
+        for key, slot in self.slots.items():
+            limits = [page.lane.limit for request in slot.active if (page := Page.of(request)) is not None]
+            slot.concurrency = self._places(key, limits[0] if limits else None)
+            self._process_queue(slot)
+
+    def _places(self, key: str, limit: int | None) -> int:
+        """A site's downloads at a time. An operator's limit does not raise what a project keeps below its total."""
+        own = self.per_slot_settings.get(key, {}).get("concurrency", self.ip_concurrency or self.domain_concurrency)
+        total = self.settings.getint("CONCURRENT_REQUESTS")
+        return int(own if limit is None else limit if own >= total else min(own, limit))
 
     def _tell(self, signal: object, **what: Any) -> None:
         if heard(signal, self.crawler):

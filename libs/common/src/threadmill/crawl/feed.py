@@ -7,7 +7,7 @@ import itertools
 import logging
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from scrapy import Request
@@ -26,8 +26,10 @@ logger = logging.getLogger(__name__)
 
 EXPRESS_EVERY_S = 0.5
 """How often a busy worker looks for what operators asked for by hand."""
-POLL_S = 2.0
+POLL_S = 1.8
 """How often an idle worker looks for requests that other workers queued or gave back."""
+HEED_EVERY_S = 1.0
+"""How often a worker that has pages in hand, or was told to stand still, hears what operators want."""
 FULL = "it is full, and this stage would bring more; what waits in the others is worked off. Raise maxmemory"
 BUFFER_S = 0.15
 """The buffer holds what is worked off in this time at the present speed, so that trips are hidden."""
@@ -49,7 +51,8 @@ class Feed:
         self._exchange = exchange
         self._lanes = lanes
         self._worker = worker
-        self._concurrency = concurrency
+        self.concurrency = concurrency
+        """Downloads at a time; operators may change it."""
         self._lease_ttl_ms = lease_ttl_ms
         self._hooks = hooks
         self._numbers = itertools.count(1)
@@ -66,9 +69,11 @@ class Feed:
         self._buffered = 0
         self.stopped = False
         self.idle_since: float | None = None
-        self.watching = False
-        """Whether new tasks are all that can bring work: the watcher waits for them."""
-        self.on_watch: Callable[[bool], None] = lambda _: None
+        self.watched: frozenset[LaneWork] = frozenset()
+        """Lanes that only new tasks can bring work to: the watcher waits for them."""
+        self.on_watch: Callable[[frozenset[LaneWork]], None] = lambda _: None
+        self.on_word: Callable[[LaneWork], None] = lambda _: None
+        """Told when operators want something else of a lane."""
         exchange.board(self)
 
     def start(self) -> None:
@@ -77,7 +82,7 @@ class Feed:
     def stop(self) -> None:
         """Lease and admit nothing more."""
         self.stopped = True
-        self._watch(False)
+        self._watch(())
         if self._timer:
             self._timer.cancel()
         self._arrived.set()
@@ -99,14 +104,20 @@ class Feed:
 
     def settled(self, page: Page) -> None:
         """A page is settled; its place is free."""
-        self.held.pop(page.lease.id, None)
+        if self.held.pop(page.lease.id, None) is not None:
+            page.lane.in_hand -= 1
         self._settled += 1
+
+    def drop_settled(self) -> None:
+        """Forget what was given back before it was handed over."""
+        self._fresh = deque(request for request in self._fresh if not request.meta[PAGE].settled)
 
     def lost(self, lease_ids: list[str]) -> None:
         """These leases are another's now, or their pages hang: their places are free, and what they say is nobody's."""
         pages = [page for lease_id in lease_ids if (page := self.held.pop(lease_id, None)) is not None]
         for page in pages:
             page.settled = True
+            page.lane.in_hand -= 1
         if pages:
             logger.warning(
                 "%d pages are no longer ours: their leases expired or Redis lost them, or they took over an hour",
@@ -129,7 +140,7 @@ class Feed:
     # A passenger of the exchange -------------------------------------------------------------------------------------
 
     def starving(self) -> bool:
-        return self._buffered == 0 and len(self.held) < self._concurrency
+        return self._buffered == 0 and len(self.held) < self.concurrency
 
     def connection_failed(self) -> None:
         for lane in self._lanes:
@@ -146,15 +157,35 @@ class Feed:
         for lane in lanes:
             errands += self._lease_errands(lane, max(lane.urgent, math.ceil(room / len(lanes))))
             lane.urgent = 0
-        if not self.watching and now >= self._express_at:
+        errands += [self._leasing(lane, 0) for lane in self._lanes if self._deaf(lane, now)]
+        if now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
             read = [lane for lane in lanes if self._wanted(lane)]  # with their leases, express first
-            errands += [self._reading(lane, self._concurrency, tasks=False) for lane in self._lanes if lane not in read]
+            errands += [self._reading(lane, self.concurrency, tasks=False) for lane in self._unread() if lane not in read]
         if not lanes:
             self._look_later(now)
         return errands
 
+    def _deaf(self, lane: LaneWork, now: float) -> bool:
+        """Whether a lane with pages in hand has not heard from operators for too long: with a slow site they last long."""
+        return lane.in_hand > 0 and now - lane.asked_at >= HEED_EVERY_S
+
+    def _unread(self) -> list[LaneWork]:
+        """Lanes whose task streams are ours to read: not the watcher's, and not to be left alone."""
+        return [lane for lane in self._lanes if lane not in self.watched and not lane.state]
+
     def _lease_errands(self, lane: LaneWork, share: int) -> list[Errand]:
+        errands = [self._leasing(lane, share)]
+        lane.stirred = False
+        if lane.reread:
+            errands.append(self._reading(lane, 1000, start=PENDING))
+        if (wanted := self._wanted(lane)) and lane not in self.watched:
+            errands.append(self._reading(lane, wanted))
+        return errands
+
+    def _leasing(self, lane: LaneWork, share: int) -> Errand:
+        """Ask for leases; for none of them, only hear what operators want."""
+        lane.asked_at = self._loop.time()
         number, clock = next(self._numbers), self._loop.time
         call = lane.leasing(share, worker=self._worker, number=number, ttl_ms=self._lease_ttl_ms, clock=clock)
 
@@ -165,13 +196,7 @@ class Feed:
             lane.look_at = now + HELD_S
             self._look_later(now)
 
-        errands = [Errand(call, lambda leased: self._leased(lane, share, leased), must=False, failed=failed)]
-        lane.stirred = False
-        if lane.reread:
-            errands.append(self._reading(lane, 1000, start=PENDING))
-        if (wanted := self._wanted(lane)) and not self.watching:
-            errands.append(self._reading(lane, wanted))
-        return errands
+        return Errand(call, lambda leased: self._leased(lane, share, leased), must=False, failed=failed)
 
     def _reading(self, lane: LaneWork, count: int, *, tasks: bool = True, start: str = NEW) -> Errand:
         def failed(error: Exception) -> None:
@@ -226,15 +251,20 @@ class Feed:
             page.work.key = self._hooks.key(request)
             request.meta[PAGE] = page
             self.held[lease.id] = page
+            lane.in_hand += 1
             self._fresh.append(request)
         if self._fresh:
             self._arrived.set()
         lane.waiting = leased.waiting
-        if len(leased.leases) < asked:
-            # The queue is empty, or the site's rate allows no more now.
-            lane.expecting = leased.look_again_ms >= 0
+        if (leased.state, leased.concurrency) != (lane.state, lane.limit):
+            lane.state, lane.limit = leased.state, leased.concurrency
+            self.on_word(lane)
+        if lane.stands or len(leased.leases) < asked:
+            # An operator or another stage said no, or the queue is empty, or the site's rate allows no more now.
+            lane.expecting = lane.stands or leased.look_again_ms >= 0
             wait = leased.look_again_ms / 1000 if leased.look_again_ms >= 0 else POLL_S
-            lane.look_at = 0.0 if lane.stirred else now + min(wait, POLL_S)
+            wait = min(wait, HEED_EVERY_S if lane.state else POLL_S)
+            lane.look_at = 0.0 if lane.stirred else now + wait
         self._look_later(now)
 
     def _take_tasks(self, lane: LaneWork, entries: list[Entry]) -> None:
@@ -264,29 +294,39 @@ class Feed:
             return
         if self._room() <= 0:
             self.idle_since = None
-            self._watch(False)
+            self._watch(())
             self._timer = self._loop.call_later(EXPRESS_EVERY_S, self._exchange.wake)
             return
-        at = min(lane.look_at for lane in self._lanes)
-        self._timer = self._loop.call_later(max(0.0, at - now), self._exchange.wake)
         dry = all(lane.look_at > now for lane in self._lanes)
         if not dry or self.held or any(lane.expecting for lane in self._lanes):
             self.idle_since = None
         elif self.idle_since is None:
             self.idle_since = now
-        self._watch(dry)
+        self._watch([lane for lane in self._lanes if self._wanted(lane)] if dry else ())
+        at = min(lane.look_at for lane in self._lanes)
+        if self._unread():
+            at = min(at, self._express_at)
+        if self.held:
+            at = min(at, now + HEED_EVERY_S)
+        self._timer = self._loop.call_later(max(0.0, at - now), self._exchange.wake)
 
-    def _watch(self, dry: bool) -> None:
-        if dry != self.watching:
-            self.watching = dry
-            self.on_watch(dry)
+    def _watch(self, lanes: Iterable[LaneWork]) -> None:
+        watched = frozenset(lanes)
+        if watched != self.watched:
+            self.watched = watched
+            self.on_watch(watched)
 
     def _room(self) -> int:
-        return self._concurrency + self._prefetch() - len(self.held)
+        return self.concurrency + self._prefetch() - len(self.held)
 
     def _wanted(self, lane: LaneWork) -> int:
-        """Tasks to be admitted now. The backlog stays in the stream; the queue holds one fill, and its children."""
-        return max(0, self._concurrency + self._prefetch() - lane.waiting - len(lane.admitting))
+        """Tasks to be admitted now. The backlog stays in the stream; the queue holds one fill, and its children.
+
+        None of a lane that stands still or drains.
+        """
+        if lane.state:
+            return 0
+        return max(0, self.concurrency + self._prefetch() - lane.waiting - len(lane.admitting))
 
     def _prefetch(self) -> int:
         now = self._loop.time()

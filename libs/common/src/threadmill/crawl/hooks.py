@@ -12,6 +12,7 @@ from typing import Any
 from scrapy import Request, Spider
 
 from threadmill.crawl import payload
+from threadmill.crawl.absence import Absence
 from threadmill.crawl.dupefilter import FleetDupeFilter
 from threadmill.crawl.payload import Serializer
 from threadmill.model.errors import TaskError
@@ -19,7 +20,8 @@ from threadmill.model.task import Task
 
 
 class SpiderHooks:
-    """Asks the spider, where it has `requests_for`, `encode_request`, `decode_request`, `key_of` or `fingerprint`."""
+    """Asks the spider, where it has one of these: `requests_for`, `encode_request`, `decode_request`, `key_of`,
+    `absence`, `fingerprint`."""
 
     def __init__(self, spider: Spider, dupefilter: FleetDupeFilter, serializer: Serializer) -> None:
         self._spider: Any = spider
@@ -50,6 +52,12 @@ class SpiderHooks:
         """The key of the task that a request belongs to; empty for a spider without tasks."""
         own = getattr(self._spider, "key_of", None)
         return str(own(request)) if own is not None else ""
+
+    def absence(self, request: Request) -> Absence:
+        """What it means that a page is not there (404, 410)."""
+        own = getattr(self._spider, "absence", None)
+        absence: Absence = own(request) if own is not None else Absence()
+        return absence
 
     def fingerprint(self, request: Request) -> str:
         """The id under which the dupefilter knows the request; empty: do not filter."""

@@ -66,6 +66,14 @@ class LaneWork:
     """Express requests admitted here and not leased yet: they do not wait for room."""
     look_at: float = 0.0
     """Not to be asked for leases before this time."""
+    asked_at: float = 0.0
+    """When it was last asked; the answer says what operators want, too."""
+    in_hand: int = 0
+    """Its pages that are leased and not settled."""
+    state: str = ""
+    """What the last answer said: `paused`, `draining`, `held:` by what; empty = it goes on as ever."""
+    limit: int | None = None
+    """Downloads at a time of one worker, if an operator said so."""
     expecting: bool = False
     """Something waits for its time: a delayed request, or the site's rate."""
     leaving: dict[str, Page] = field(default_factory=dict)
@@ -92,6 +100,16 @@ class LaneWork:
             return leased
 
         return replace(call, read=read)
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator wants no page of it to be begun."""
+        return self.state == "paused"
+
+    @property
+    def stands(self) -> bool:
+        """Whether it gives no leases for now: paused, or held until others have caught up."""
+        return self.state not in ("", "draining")
 
     def carried(self, lease_ids: list[str]) -> None:
         """Redis has these settlements."""

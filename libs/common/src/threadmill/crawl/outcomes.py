@@ -15,6 +15,8 @@ from threadmill.crawl.hosts import OffHostError
 from threadmill.model.errors import ExtractionError, TaskError
 
 GONE = (404, 410)
+GONE_COUNTER = "gone"
+"""What such pages are counted as."""
 TOLD_TO_WAIT = (429, 503)
 UNTOLD_PAUSE = 3
 """A 429 without Retry-After pauses the site like a third failure: 8 s by default."""
@@ -93,7 +95,7 @@ class RetryPolicy:
 
     def _of_response(self, response: Response, failures: int) -> Outcome:
         if response.status in GONE:
-            return Settled("gone")
+            return Settled(GONE_COUNTER)
         reason, text = f"http-{response.status}", f"HTTP {response.status} from {response.url}"
         asked = retry_after_ms(response)
         if response.status in TOLD_TO_WAIT and asked is not None:

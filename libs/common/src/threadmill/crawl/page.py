@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
 
 from threadmill.model.task import EXPRESS_PRIORITY
@@ -25,7 +26,7 @@ PARENT = "threadmill.parent"
 class Page:
     """What a worker knows of one leased request. Exactly one of commit, delay, park and release ends it."""
 
-    __slots__ = ("exhausted", "lane", "lease", "outstanding", "passes", "request", "settled", "since", "work")
+    __slots__ = ("begun", "exhausted", "lane", "lease", "outstanding", "passes", "request", "settled", "since", "work")
 
     def __init__(self, lane: LaneWork, lease: Lease, since: float) -> None:
         self.lane = lane
@@ -41,6 +42,8 @@ class Page:
         """Outputs being collected: a middleware that recovers from an exception makes a second one."""
         self.exhausted = False
         """Whether the callback's output has ended."""
+        self.begun = False
+        """Whether the engine has it; what waits in a buffer may be given back as it came."""
         self.settled = False
 
     @property
@@ -52,6 +55,10 @@ class Page:
     def of(cls, request: Request | None) -> Page | None:
         """The page a request stands for, if it was leased."""
         return request.meta.get(PAGE) if request is not None else None
+
+
+class GivenBack(IgnoreRequest):  # noqa: N818 - nothing went wrong
+    """A page's download was not begun: its lane is paused, or the page was settled meanwhile."""
 
 
 class GuardedErrback:

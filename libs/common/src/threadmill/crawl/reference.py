@@ -26,8 +26,12 @@ class PageReference:
     """The version known before, if this is a post collected again."""
     force: bool = False
     cascade: bool = False
+    full: bool = False
+    """It belongs to a scan of the whole board."""
     stale: int = 0
-    """Pages in a row, up to the one before this, that brought nothing new."""
+    """Posts in a row, on the pages just before this one, that were known."""
+    expected: int = 0
+    """Rows its key must have in the end, if its run began behind the first page; else 0."""
 
     @classmethod
     def of(cls, task: Task, number: int) -> PageReference:
@@ -42,11 +46,16 @@ class PageReference:
             known=task.known,
             force=task.force,
             cascade=task.cascade,
+            full=task.full,
         )
 
     def following(self, number: int, params: Mapping[str, str], *, stale: int = 0) -> PageReference:
         """A further page of the same key; `params` are what this page taught."""
         return replace(self, number=number, params=params, stale=stale)
+
+    def resumed(self, number: int, expected: int) -> PageReference:
+        """The page at which a run begins that shall find `expected` rows; with 0 it takes whatever it finds."""
+        return replace(self, number=number, expected=expected)
 
     def dump(self) -> bytes:
         """As JSON: what differs from the defaults, under one-letter names."""
@@ -69,7 +78,9 @@ _SHORT = {
     "known": "o",
     "force": "f",
     "cascade": "c",
+    "full": "w",
     "stale": "s",
+    "expected": "e",
 }
 _LONG = {short: name for name, short in _SHORT.items()}
 _DEFAULTS: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -26,7 +25,7 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._buffer: deque[Request] = deque()
+        self._buffer = worker.buffer
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -55,6 +54,7 @@ class Scheduler(BaseScheduler):
         if page.settled:
             return False
         page.request = request
+        page.begun = False
         self._worker.guard(request)
         if page.express:
             self._buffer.appendleft(request)
@@ -67,6 +67,11 @@ class Scheduler(BaseScheduler):
             request = self._buffer.popleft()
             page = Page.of(request)
             self._worker.took(len(self._buffer))
-            if page is not None and not page.settled:
-                return request
+            if page is None or page.settled:
+                continue
+            if page.lane.paused:
+                self._worker.settler.release(page)
+                continue
+            page.begun = True
+            return request
         return None

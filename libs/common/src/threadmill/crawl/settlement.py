@@ -25,10 +25,11 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from threadmill.crawl.listeners import receivers
-from threadmill.crawl.page import PAGE, PARENT, GuardedErrback, Page
+from threadmill.crawl.page import PAGE, PARENT, GivenBack, GuardedErrback, Page
 from threadmill.crawl.tap import Tap, lets_items_pass, untap
 from threadmill.model.errors import TaskError
 from threadmill.model.task import Task
+from threadmill.store.work import Met, PageCommit
 
 if TYPE_CHECKING:
     from typing import Self
@@ -138,13 +139,13 @@ class Settlement:
             if engine is not None:
                 engine.crawl(output)
             return None
-        if self._direct or isinstance(output, Task):
+        if self._direct or isinstance(output, Task | Met):
             return self._take(page, output)
         page.outstanding += 1
         return output
 
     def _take(self, page: Page, output: Any) -> Any:
-        """Take in an item or a task; return anything else."""
+        """Take in an item, a task, or what becomes of the posts a board listed; return anything else."""
         if output is None or isinstance(output, Request):
             return output
         if page.settled:  # given back, or lost: what it says now is nobody's
@@ -154,6 +155,8 @@ class Settlement:
             if output.stage not in stage.hands_to:
                 raise TaskError("wrong-stage", f"stage {stage.name} does not hand down to {output.stage!r}")
             page.work.subtasks.append(output.checked())
+        elif isinstance(output, Met):
+            page.work.met = output
         else:
             page.work.items.append(dump_item(output))
         return None
@@ -199,6 +202,9 @@ class Settlement:
         page = Page.of(request)
         if page is None or page.settled:
             return
+        if isinstance(failure.value, GivenBack):
+            self._worker.settler.release(page)
+            return
         if original is None:
             self._failed_unseen(page, failure.value)
             return
@@ -227,7 +233,7 @@ class Settlement:
 
     def _ended_if_dropped(self, page: Page, request: Request) -> None:
         if page.request is not request and not page.settled:
-            page.work.outcome = "ignored"
+            page.work = PageCommit(page.lease.id, outcome="ignored", key=page.work.key)
             self._worker.settler.commit(page)
 
     # Items that take Scrapy's path -----------------------------------------------------------------------------------

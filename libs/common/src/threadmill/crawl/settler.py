@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+import orjson
 from scrapy import Request
 
 from threadmill.crawl.exchange import Exchange
 from threadmill.crawl.feed import Feed
 from threadmill.crawl.hooks import SpiderHooks
 from threadmill.crawl.lanes import LaneWork
-from threadmill.crawl.outcomes import GiveUp, Retry, RetryPolicy, Settled
+from threadmill.crawl.outcomes import GONE_COUNTER, GiveUp, Retry, RetryPolicy, Settled
 from threadmill.crawl.page import GuardedErrback, Page
 from threadmill.model.errors import TaskError
 from threadmill.model.task import EXPRESS_PRIORITY
@@ -60,6 +61,8 @@ class Settler:
         outcome = self._policy.outcome_of(error, page.lease.record.failures)
         if isinstance(outcome, Settled):
             page.work = PageCommit(page.lease.id, outcome=outcome.counter, key=page.work.key)
+            if outcome.counter == GONE_COUNTER:
+                self._absent(page)
             self.commit(page)
             return
         if not self._settle(page):
@@ -91,6 +94,16 @@ class Settler:
             logger.warning("%s is parked as a dead letter: %s", page.request, outcome.error)
             page.lane.outbox.parks.append(Park(page.lease.id, outcome.reason, outcome.error))
         self._exchange.wake()
+
+    def _absent(self, page: Page) -> None:
+        """The site says that there is no such page: its commit says what that means."""
+        if page.request is None:
+            return
+        absence = self._hooks.absence(page.request)
+        page.work.gone, page.work.met = absence.gone, absence.met
+        page.work.items += [orjson.dumps(item) for item in absence.items]
+        if absence.instead is not None:
+            self.add_child(page, absence.instead)
 
     def _pause_site(self, lane: LaneWork, pause_ms: int) -> None:
         """The delay pauses the page's own lane; the source's other partitions are the same site."""

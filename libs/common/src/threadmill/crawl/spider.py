@@ -2,83 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from threadmill.crawl.extraction import Extract, Extractor
+from threadmill.crawl.absence import Absence
+from threadmill.crawl.collected_page import CollectedPage
+from threadmill.crawl.extraction import Extractor
 from threadmill.crawl.reference import PageReference
-from threadmill.crawl.settler import WHEN
+from threadmill.crawl.settler import MARGIN, WHEN
 from threadmill.model.errors import ConfigError, ExtractionError, SourceError, TaskError
 from threadmill.model.keys import Lane
 from threadmill.model.source import Source
-from threadmill.model.stages import STAGES, Stage
+from threadmill.model.stages import Stage
 from threadmill.model.task import Task
 from threadmill.store.filters import fingerprint
-from threadmill.store.work import When
+from threadmill.store.work import Met, When
 
 REFERENCE = "threadmill.reference"
 """Meta key of a stage's request: its `PageReference`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CollectedPage:
-    """A downloaded page and what the source's rules found in it."""
-
-    reference: PageReference
-    extract: Extract
-    spider: StageSpider
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        return self.extract.items
-
-    def subtasks(self) -> Iterator[Task]:
-        """What this page hands down to other stages."""
-        this = self.reference
-        for handdown in self.extract.handdowns:
-            yield Task(
-                stage=handdown.stage,
-                source=this.source,
-                key=handdown.key,
-                params=handdown.params,
-                version=handdown.version,
-                priority=this.priority,
-                depth=this.depth + 1,
-                parent=this.key,
-                trace=this.trace,
-                force=this.cascade,
-                cascade=this.cascade and bool(STAGES[handdown.stage].hands_to),
-            )
-
-    def next_page(self) -> Iterator[Request]:
-        """The page after this one, if there is one."""
-        if self.extract.next_page is not None:
-            yield self.spider.request(self.reference.following(self.extract.next_page, self.extract.params))
-
-    def next_page_unless_known(self, margin: int) -> Iterator[Request]:
-        """The next page if this one brought something new, or if fewer than `margin` in a row brought nothing.
-
-        Whether it did is decided by the commit, where the truth is. The margin is for pinned and bumped posts.
-        """
-        if self.extract.next_page is None:
-            return
-        fresh = self.reference.following(self.extract.next_page, self.extract.params)
-        yield self.spider.request(fresh, When.SOMETHING_NEW)
-        if self.reference.stale < margin:
-            stale = self.reference.following(
-                self.extract.next_page, self.extract.params, stale=self.reference.stale + 1
-            )
-            yield self.spider.request(stale, When.NOTHING_NEW)
 
 
 class StageSpider(Spider):
     """A stage's spider. A subclass names its stage and says what a page of it gives (`collect`)."""
 
     stage: ClassVar[Stage]
+    keys_are_posts: ClassVar[bool] = False
+    """Whether its tasks' keys are post ids: then a key that is gone is a post that is gone."""
 
     def __init__(
         self,
@@ -123,12 +76,14 @@ class StageSpider(Spider):
         )
         return self.collect(CollectedPage(reference, extract, self))
 
-    def request(self, reference: PageReference, when: When = When.ALWAYS) -> Request:
+    def request(self, reference: PageReference, when: When = When.ALWAYS, margin: int = 0) -> Request:
         """The request for a page; raises `TaskError` if its key or parameters may not stand in a URL."""
         url = self.extractors[reference.source].url(reference.key, reference.number, reference.params)
         meta: dict[str, Any] = {REFERENCE: reference}
         if when is not When.ALWAYS:
             meta[WHEN] = when
+        if margin:
+            meta[MARGIN] = margin
         if not self.sources[reference.source].obey_robots:
             meta["dont_obey_robotstxt"] = True
         return Request(
@@ -139,6 +94,31 @@ class StageSpider(Spider):
             priority=reference.priority,
         )
 
+    def beginning_if_short(self, reference: PageReference, rows: int) -> Request | None:
+        """The first page, for a resumed run that ends at `reference` with `rows` rows and has passed over some.
+
+        What it read before it is not read again: those pages are known to the run.
+        """
+        rules = self.extractors[reference.source].rules
+        first = rules.paging.first_page
+        if rules.resume is None or not rules.resume.falls_short(reference.number - first, rows, reference.expected):
+            return None
+        self.logger.info(
+            "%s of %s has other pages than stages.%s.resume.per_page says, or is gone: its first page is asked",
+            reference.key,
+            reference.source,
+            self.stage.name,
+        )
+        return self.request(reference.resumed(first, expected=0))
+
+    def met(self, reference: PageReference, *, last: bool) -> Met:
+        """What becomes of the posts that a page of a board lists; `last`: no page follows it."""
+        rules = self.extractors[reference.source].rules
+        if not rules.notice_deletions:
+            return Met.NO
+        cut_short = last and rules.paging.is_last_allowed(reference.number)
+        return Met.COMPARE if reference.full and not cut_short else Met.REMEMBER
+
     # What the worker asks of a spider --------------------------------------------------------------------------------
 
     def lanes(self) -> list[tuple[Lane, float | None]]:
@@ -146,11 +126,30 @@ class StageSpider(Spider):
         return self._lanes
 
     def requests_for(self, task: Task) -> Iterable[Request]:
-        """The root requests of a task: its first page."""
+        """The root request of a task: its first page, or the one where the news of a known key begins."""
         if task.source not in self.sources:
             raise TaskError("unknown-source", f"source {task.source!r} is not served here; set THREADMILL_SOURCES")
-        first = self.extractors[task.source].rules.paging.first_page
-        yield self.request(PageReference.of(task, first))
+        rules = self.extractors[task.source].rules
+        begin = PageReference.of(task, rules.paging.first_page)
+        known = rules.resume.pages_known(task.known, task.version) if rules.resume and not task.force else 0
+        if rules.resume and known:
+            resumed = begin.resumed(begin.number + known, expected=rules.resume.rows(task.version))
+            with suppress(TaskError):  # none of the urls may fit: not every address leads to later pages
+                return [self.request(resumed)]
+        return [self.request(begin)]
+
+    def absence(self, request: Request) -> Absence:
+        """What a 404 or 410 for a page means. Only a missing first page says that what the key names is gone."""
+        this: PageReference = request.meta[REFERENCE]
+        paging = self.extractors[this.source].rules.paging
+        if (beginning := self.beginning_if_short(this, rows=0)) is not None:
+            return Absence(instead=beginning)
+        if this.number != paging.first_page:
+            return Absence(met=self.met(this, last=True))
+        if paging.ends_by_absence:
+            return Absence()
+        items = [{"type": "gone", "source": this.source, "post_id": this.key}] if self.keys_are_posts else ()
+        return Absence(gone=True, items=items)
 
     def allows(self, request: Request) -> bool:
         """Whether a request is for its source's hosts, redirects included; a robots.txt may be any source's."""

@@ -11,7 +11,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from threadmill.crawl.lanes import LaneWork
@@ -51,7 +51,7 @@ class Watcher(threading.Thread):
         super().__init__(name="threadmill-watcher", daemon=True)
         self._client = client
         self._lanes = lanes
-        self._streams = [TaskStreams(client, lane.store.keys, worker) for lane in lanes]
+        self._streams = {lane: TaskStreams(client, lane.store.keys, worker) for lane in lanes}
         self._worker = worker
         self._ttl_ms = lease_ttl_ms
         self._max_deliveries = max_deliveries
@@ -60,7 +60,7 @@ class Watcher(threading.Thread):
         self._look = look
         self._lost = lost
         self._loop = asyncio.get_running_loop()
-        self._watching = threading.Event()
+        self._watched: tuple[LaneWork, ...] = ()
         self._stopped = threading.Event()
         self._nudge = threading.Event()
         self._taken = threading.Event()
@@ -70,20 +70,19 @@ class Watcher(threading.Thread):
         self._rounds = 0
         self._connection: int | None = None
 
-    def watch(self, on: bool) -> None:
-        """Wait for new tasks, or leave the task streams to the feed."""
-        if on:
-            self._watching.set()
+    def watch(self, lanes: Iterable[LaneWork]) -> tuple[LaneWork, ...]:
+        """Wait for new tasks of these lanes, and leave the streams of others alone; answers which it were before."""
+        before, self._watched = self._watched, tuple(lanes)
+        if self._watched:
             self._nudge.set()
-        else:
-            self._watching.clear()
+        return before
 
     def stop(self) -> None:
         self._stopped.set()
         self._nudge.set()
 
     def unblock(self, client: Client) -> None:
-        """End a blocking read now, from another connection: a stopping worker need not wait for it."""
+        """End a blocking read now, from another connection: nobody shall wait for it, or get what it would bring."""
         if self._connection is not None:
             client.client_unblock(self._connection)
 
@@ -100,8 +99,9 @@ class Watcher(threading.Thread):
                     self._keep()
                     due = now + every * random.uniform(0.8, 1.0)
                 left = max(0.0, due - time.monotonic())
-                if self._watching.is_set() and self._taken.is_set():
-                    self._wait_for_tasks(min(left, BLOCK_MS / 1000))
+                lanes = self._watched
+                if lanes and self._taken.is_set():
+                    self._wait_for_tasks(lanes, min(left, BLOCK_MS / 1000))
                 else:
                     self._nudge.wait(left)
                     self._nudge.clear()
@@ -116,13 +116,14 @@ class Watcher(threading.Thread):
                 self._on_loop(self._look)
                 self._stopped.wait(random.uniform(0.5, 1.5))
 
-    def _wait_for_tasks(self, seconds: float) -> None:
-        """One blocking read over all lanes, express streams first."""
+    def _wait_for_tasks(self, lanes: Sequence[LaneWork], seconds: float) -> None:
+        """One blocking read over these lanes, express streams first."""
         block_ms = max(1, int(seconds * 1000))
-        found = wait_for_tasks(self._client, self._streams, self._worker, TASKS_AT_ONCE, block_ms)
+        streams = [self._streams[lane] for lane in lanes]
+        found = wait_for_tasks(self._client, streams, self._worker, TASKS_AT_ONCE, block_ms)
         if any(found):
             self._taken.clear()
-            self._on_loop(self._take, found)
+            self._on_loop(self._take, lanes, found)
 
     def _keep(self) -> None:
         """Renew what is under way, say that we live, take over what the dead left."""
@@ -153,13 +154,13 @@ class Watcher(threading.Thread):
             logger.warning("took over %d pages of workers that stopped answering, parked %d", queued, parked)
             self._on_loop(self._look)
         if self._rounds % 3 == 1:
-            for lane, streams in zip(self._lanes, self._streams, strict=True):
+            for lane, streams in self._streams.items():
                 # Our own too: a copy of a read that came late was answered to nobody.
                 if entries := streams.read(TASKS_AT_ONCE, start=PENDING) + streams.claim(self._ttl_ms):
                     self._on_loop(self._deliver, lane, entries)
 
-    def _take(self, found: list[list[Entry]]) -> None:
-        for lane, entries in zip(self._lanes, found, strict=True):
+    def _take(self, lanes: Sequence[LaneWork], found: list[list[Entry]]) -> None:
+        for lane, entries in zip(lanes, found, strict=True):
             self._deliver(lane, entries)
         self._taken.set()
         self._nudge.set()

@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 import socket
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from threadmill.crawl.control import Control
 from threadmill.crawl.counters import Counters
 from threadmill.crawl.exchange import Exchange
 from threadmill.crawl.feed import Feed
@@ -29,7 +31,7 @@ from threadmill.model.config import Config
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
-from threadmill.store.connection import UNREACHABLE, connect, wait_until_ready
+from threadmill.store.connection import STORE_FAILURES, UNREACHABLE, connect, wait_until_ready
 from threadmill.store.purge import flush_stage
 from threadmill.store.stage import configured_marks, configured_store
 from threadmill.store.status import run_books
@@ -79,6 +81,8 @@ class Worker:
             )
             for lane, rate in lanes
         ]
+        self.buffer: deque[Request] = deque()
+        """Leased requests that the engine has not taken yet; the scheduler's."""
         self._closing: asyncio.Future[None] | None = None
 
     @property
@@ -120,7 +124,8 @@ class Worker:
             look=self._feed.look,
             lost=self._feed.lost,
         )
-        self._feed.on_watch = self._watcher.watch
+        self._feed.on_watch = self._watch
+        self._feed.on_word = Control(self._crawler, self._feed, self.settler, self.buffer, self.lanes).heed
         await self._exchange.in_thread(self._arrive)
         gc.freeze()  # what was imported stays; looking through it at every full collection takes 8 % of the CPU
         self._exchange.start()
@@ -212,6 +217,18 @@ class Worker:
             logger.info("giving back %d pages that were not finished", len(pages))
         for page in pages:
             self.settler.release(page)
+
+    def _watch(self, lanes: frozenset[LaneWork]) -> None:
+        """The watcher waits for tasks of these lanes. A read under way of others may bring what is to be left alone."""
+        before = self._watcher.watch(lanes)
+        if before and not self._feed.stopped and (lanes or any(lane.state for lane in before)):
+            asyncio.ensure_future(self._exchange.in_thread(self._unblock))  # noqa: RUF006
+
+    def _unblock(self) -> None:
+        try:
+            self._watcher.unblock(self._client)
+        except STORE_FAILURES as error:
+            logger.debug("the watcher's read could not be ended: %s", error)
 
     def guard(self, request: Request) -> None:
         """Make sure that a leased request's failure is settled."""

@@ -1,4 +1,4 @@
-"""What is collected: posts and comments. These are the columns of the tables, in their order."""
+"""What is collected: posts and comments, in the columns of their tables; and that a post is gone."""
 
 from __future__ import annotations
 
@@ -48,15 +48,29 @@ class Comment:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-ITEM_TYPES: dict[str, type[Post] | type[Comment]] = {"post": Post, "comment": Comment}
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A post of which the site says that it is no more."""
+
+    source: str
+    post_id: str
+
+
+Item = Post | Comment | Gone
+
+ITEM_TYPES: dict[str, type[Item]] = {"post": Post, "comment": Comment, "gone": Gone}
 _INTEGERS = {"views", "comment_count"}
-_REQUIRED = {"post": ("source", "post_id"), "comment": ("source", "comment_id", "post_id")}
+_REQUIRED = {
+    "post": ("source", "post_id"),
+    "comment": ("source", "comment_id", "post_id"),
+    "gone": ("source", "post_id"),
+}
 
 
-def item_from(body: object) -> Post | Comment:
+def item_from(body: object) -> Item:
     """Read an item from its JSON object; raises `ItemError` naming the field that is wrong."""
     if not isinstance(body, dict) or not isinstance(body.get("type"), str) or body["type"] not in ITEM_TYPES:
-        raise ItemError("the item's `type` must be post or comment")
+        raise ItemError(f"the item's `type` must be one of {', '.join(ITEM_TYPES)}")
     kind = body["type"]
     cls = ITEM_TYPES[kind]
     names = {f.name for f in fields(cls)}

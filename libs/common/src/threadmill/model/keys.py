@@ -165,7 +165,7 @@ class StageKeys:
 
     @property
     def reports(self) -> str:
-        """hash: worker id → number of its last report."""
+        """hash: worker id → number of its last report; `<id>:lease`, of its last lease; `<id>:since`, when it came (ms)."""
         return f"{self.base}:workers:reports"
 
     @property

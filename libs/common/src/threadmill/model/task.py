@@ -138,7 +138,7 @@ class Task:
 _DEFAULTS: dict[str, Any] = {
     f.name: f.default if f.name != "params" else {} for f in fields(Task) if f.name not in ("stage", "source", "key")
 }
-_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"d": "depth", b"o": "known"}
+_PACKED = {b"k": "key", b"p": "parent", b"j": "job", b"d": "depth", b"o": "known", b"v": "version"}
 """Fields of a stream entry, besides `x`; all but `k` may be left out."""
 _SHORT = {
     "a": "params",

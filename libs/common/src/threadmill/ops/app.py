@@ -7,7 +7,19 @@ import sys
 import typer
 
 from threadmill.model.errors import TaskError, ThreadmillError
-from threadmill.ops.commands import boards, dead, doctor, status, submit, up
+from threadmill.ops.commands import (
+    boards,
+    control,
+    dead,
+    doctor,
+    find,
+    jobs,
+    purge,
+    status,
+    submit,
+    transfer,
+    up,
+)
 from threadmill.ops.commands.common import err
 from threadmill.ops.service import EXIT_CONFIG, EXIT_STORE, exit_status
 from threadmill.store.connection import STORE_FAILURES
@@ -22,8 +34,13 @@ app = typer.Typer(
 app.add_typer(up.app)
 app.add_typer(submit.app)
 app.add_typer(status.app)
+app.add_typer(jobs.app)
+app.add_typer(control.app)
+app.add_typer(find.app)
 app.add_typer(boards.app, name="boards")
 app.add_typer(dead.app, name="dead")
+app.add_typer(transfer.app)
+app.add_typer(purge.app)
 app.add_typer(doctor.app)
 
 

@@ -44,7 +44,7 @@ class Deployment:
 
     def lanes(self, source: str | None = None) -> list[Lane]:
         """The lanes of one source, or of all."""
-        sources = [self.sources[source]] if source else list(self.sources.values())
+        sources = [self.source(source)] if source else list(self.sources.values())
         return [lane for each in sources for lane in lanes_of(each, self.config)]
 
     def lane_of(self, source: Source, key: str) -> Lane:

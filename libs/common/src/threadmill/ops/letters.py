@@ -10,6 +10,7 @@ from threadmill.model.items import utc_text
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.pieces import death_json
 from threadmill.store.calls import Call, run
 from threadmill.store.letters import DeadLetter, dead_letters
 
@@ -39,16 +40,7 @@ class Found:
             "error": letter.error,
             "deliveries": letter.deliveries,
             "failures": letter.failures,
-            "history": [
-                {
-                    "reason": death.reason,
-                    "at": utc_text(death.at_ms),
-                    "deliveries": death.deliveries,
-                    "failures": death.failures,
-                    "error": death.error,
-                }
-                for death in letter.history
-            ],
+            "history": [death_json(death) for death in letter.history],
             "body": letter.body.decode("utf-8", "backslashreplace"),
         }
 

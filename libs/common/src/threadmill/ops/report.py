@@ -16,7 +16,7 @@ COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done",
 
 
 def status(deployment: Deployment) -> dict[str, Any]:
-    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …}}, "items_waiting", "schedule": {boards, due, …}}}}`."""
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …, paused, draining, held}}, "items_waiting", "schedule"}}}`."""
     sources = {}
     for name in deployment.sources:
         lanes = deployment.lanes(name)
@@ -40,10 +40,17 @@ def table(state: dict[str, Any]) -> Table:
         view.add_column(column, justify="right")
     for source, body in state["sources"].items():
         for stage, books in body["stages"].items():
-            style = "red" if books["dead"] else "yellow" if books["paused"] else None
-            name = f"{stage} (paused)" if books["paused"] else stage
+            waits = in_words(books)
+            style = "red" if books["dead"] else "yellow" if waits else None
+            name = f"{stage} ({waits})" if waits else stage
             view.add_row(source, name, *(f"{books[column]:,}" for column in COLUMNS), style=style)
     return view
+
+
+def in_words(books: dict[str, Any]) -> str:
+    """What keeps a stage from going on, if anything does."""
+    waits = [f"waits for {books['held']}"] if books["held"] else []
+    return ", ".join([*(state for state in ("paused", "draining") if books[state]), *waits])
 
 
 def _schedules(state: dict[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from threadmill.model.stages import Stage
 from threadmill.model.task import Task
 from threadmill.ops.deployment import Deployment
 from threadmill.store.calls import run
+from threadmill.store.jobs import submitting
 
 BATCH = 500
 """Tasks of one call: a script holds Redis for a few ms at most."""
@@ -43,10 +44,12 @@ def submit(
     priority: int = 0,
     force: bool = False,
     cascade: bool = False,
+    full: bool = False,
     express: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Submission:
     """Check all keys first (`TaskError` names the bad one, and nothing is submitted), then submit in batches."""
+    Task(stage.name, source.name, keys[0] if keys else "0", job=job, priority=priority).checked()
     rules = source.rules(stage.name)
     by_lane: dict[Lane, list[Task]] = defaultdict(list)
     for key in keys:
@@ -60,15 +63,19 @@ def submit(
                 priority=priority,
                 force=force,
                 cascade=cascade,
+                full=full,
             )
         )
     submitted = filtered = 0
-    for lane, tasks in by_lane.items():
-        store = deployment.store(lane, stage)
-        for at in range(0, len(tasks), BATCH):
-            batch = tasks[at : at + BATCH]
-            call = store.submit(batch, token=secrets.token_hex(8), job=job, express=express)
-            accepted, known = run(deployment.client, call)
-            submitted, filtered = submitted + accepted, filtered + known
-            progress(len(batch))
+    at_once = len(by_lane) == 1 and len(keys) <= BATCH
+    with submitting(deployment.client, [] if at_once else list(by_lane), job) as go_on:
+        for lane, tasks in by_lane.items():
+            store = deployment.store(lane, stage)
+            for at in range(0, len(tasks), BATCH):
+                go_on()
+                batch = tasks[at : at + BATCH]
+                call = store.submit(batch, token=secrets.token_hex(8), job=job, express=express)
+                accepted, known = run(deployment.client, call)
+                submitted, filtered = submitted + accepted, filtered + known
+                progress(len(batch))
     return Submission(job, submitted, filtered)

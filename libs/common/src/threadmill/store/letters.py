@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,17 @@ class Death:
         )
 
 
+def written(history: Sequence[Death]) -> bytes:
+    """A history as `remember` writes it."""
+    return b"".join(
+        b"\x1d".join(
+            (b"%d" % d.at_ms, _short(d.reason), b"%d" % d.deliveries, b"%d" % d.failures, _short(d.error))
+        )
+        + b"\x1e"
+        for d in history[-10:]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """Parked work. `body` is the task's bytes, or the request's payload."""
@@ -50,9 +62,26 @@ class DeadLetter:
     """how often it was tried in vain: counted apart, and since it was last replayed."""
     history: tuple[Death, ...]
     """What it died of before that."""
+    record: Record | None = None
+    """The request, if it is one."""
 
     @classmethod
     def parse(cls, letter_id: bytes, data: bytes) -> DeadLetter:
+        try:
+            return cls._parsed(letter_id, data)
+        except ValueError:
+            error = "the letter cannot be read: no release of Threadmill wrote it"
+            return cls(_text(letter_id), "unreadable-letter", "unreadable", 0, error, "", data, 0, 0, ())
+
+    @classmethod
+    def of(cls, record: Record, reason: str, error: str, at_ms: int) -> DeadLetter:
+        """The letter of a request that has none yet."""
+        deaths = Death.parse_all(record.history)
+        numbers = (record.deliveries, record.failures)
+        return cls("", reason, "request", at_ms, error, record.job, record.payload, *numbers, deaths, record)
+
+    @classmethod
+    def _parsed(cls, letter_id: bytes, data: bytes) -> DeadLetter:
         reason, kind, at, error, body = data.split(SEPARATOR, 4)
         if kind == b"task":
             job, history, body = body.split(SEPARATOR, 2)
@@ -60,7 +89,7 @@ class DeadLetter:
         else:
             record = Record.parse(body)
         return cls(
-            letter_id.decode(),
+            _text(letter_id),
             _text(reason),
             _text(kind),
             int(at),
@@ -70,6 +99,7 @@ class DeadLetter:
             record.deliveries,
             record.failures,
             Death.parse_all(record.history),
+            None if kind == b"task" else record,
         )
 
 
@@ -89,6 +119,10 @@ def dead_letters(
                 found += 1
                 yield DeadLetter.parse(letter_id, body)
         at += len(ids)
+
+
+def _short(text: str) -> bytes:
+    return re.sub(r"[\x00-\x1f]", " ", text).encode("utf-8", "replace")[:500]
 
 
 def _text(data: bytes) -> str:

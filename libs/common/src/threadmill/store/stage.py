@@ -53,6 +53,7 @@ class StageStore:
         self.lane = lane
         self.stage = stage
         self.keys = lane.stage(stage.name)
+        self.order = order
         self.request_filter = request_filter or RunFilter()
         self.task_filter = task_filter or VersionedFilter()
         self._targets = {name: at for at, name in enumerate(stage.hands_to, 1)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,17 +119,23 @@ def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
 
 def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     """A job's books, summed over lanes."""
+    tables = [_hash(client, lane.job(job)) for lane in lanes]
+    return sum_books(tables, now_ms(client) if any(b"hold" in table for table in tables) else 0)
+
+
+def sum_books(lanes: Iterable[Mapping[bytes, bytes]], now_ms: int) -> JobBooks:
+    """A job's books from its hash in each lane."""
     open_work, held, finished = 0, False, []
     tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items", "filtered")}
     for lane in lanes:
-        for name, value in _hash(client, lane.job(job)).items():
+        for name, value in lane.items():
             stage, _, field = name.decode().rpartition(":")
             if field == "open":
                 open_work += int(value)
             elif field == "finished_at":
                 finished.append(int(value))
             elif field == "hold":
-                held = held or int(value) > _now_ms(client)
+                held = held or int(value) > now_ms
             elif field in tables:
                 tables[field][stage] = tables[field].get(stage, 0) + int(value)
     at = max(finished) if finished and open_work == 0 and not held else None
@@ -143,7 +149,8 @@ def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     return run(client, _books_call(lane, stage))
 
 
-def _now_ms(client: redis.Redis) -> int:
+def now_ms(client: redis.Redis) -> int:
+    """The time on Redis's clock (ms since 1970)."""
     reply: Any = client.time()
     seconds, micros = reply
     return int(seconds) * 1000 + int(micros) // 1000

@@ -23,5 +23,7 @@ class Extract:
     handdowns: list[Handdown]
     next_page: int | None
     """The number of the page that follows; None after the last."""
+    rows: int
+    """Rows there were, those included that are not this stage's."""
     params: dict[str, str]
     """The task's parameters and what this page taught: what its follow-up pages are asked with."""

@@ -44,7 +44,7 @@ class Extractor:
             items = self._items(plan.template, rows, this) if plan.template and rows else []
             handdowns = [handdown for row in rows for handdown in _handdowns(plan.row_submits, row, this)]
             handdowns += _handdowns(plan.page_submits, root, this)
-            return Extract(items, handdowns, self._following(this, len(found)), dict(this.params))
+            return Extract(items, handdowns, self._following(this, len(found)), len(found), dict(this.params))
         except ValueError as error:
             raise ExtractionError(
                 f"{url} is not a {self.stage} page of source {self.source.name} as its rules say: it {error}"

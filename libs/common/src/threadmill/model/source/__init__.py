@@ -4,6 +4,7 @@ from threadmill.model.source.configured import configured_sources, lanes_of
 from threadmill.model.source.field import Condition, Field
 from threadmill.model.source.loading import load_source
 from threadmill.model.source.paging import Paging
+from threadmill.model.source.resume import Resume
 from threadmill.model.source.source import Source, host_of
 from threadmill.model.source.stage import StageRules, Submit
 
@@ -11,6 +12,7 @@ __all__ = [
     "Condition",
     "Field",
     "Paging",
+    "Resume",
     "Source",
     "StageRules",
     "Submit",

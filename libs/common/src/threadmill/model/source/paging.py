@@ -24,6 +24,8 @@ class Paging(Table):
     current: Field | None = None
     """The number a page says it has. One that was not asked for is an error: no data of a wrong page."""
     numbered: ClassVar[bool] = True
+    ends_by_absence: ClassVar[bool] = False
+    """Whether a page that is not found is how the pages end."""
 
     def reads(self) -> str | None:
         """The expression of which `following` wants all values, in the order of the page."""
@@ -40,6 +42,10 @@ class Paging(Table):
             return None
         return following
 
+    def is_last_allowed(self, page: int) -> bool:
+        """Whether `max_pages` lets no page follow this one."""
+        return page + 1 - self.first_page >= self.max_pages
+
 
 class Single(Paging):
     """There is one page."""
@@ -55,6 +61,7 @@ class UntilEmpty(Paging):
     """Pages follow until one has no rows, or is not found."""
 
     kind: Literal["until_empty"]
+    ends_by_absence: ClassVar[bool] = True
 
     def following(self, page: int, rows: int, found: Sequence[str | int]) -> int | None:
         return page + 1 if rows else None

@@ -84,6 +84,12 @@ class Source(Table):
             for submit in rules.submit:
                 if submit.stage not in self.stages:
                     raise ValueError(f"stages.{name} hands down to {submit.stage}, which is no stage of it")
+                resume = self.stages[submit.stage].resume
+                if resume is not None and len(submit.version) < resume.part:
+                    raise ValueError(
+                        f"stages.{name} gives {submit.stage} a version of {len(submit.version)} fields: "
+                        f"stages.{submit.stage}.resume reads field {resume.part} of it"
+                    )
                 if undeclared := submit.params.keys() - self.stages[submit.stage].params.keys():
                     raise ValueError(
                         f"stages.{name} hands {', '.join(sorted(undeclared))} to {submit.stage}: "

@@ -12,6 +12,7 @@ from threadmill.model.errors import TaskError
 from threadmill.model.items import ITEM_TYPES
 from threadmill.model.source.field import Condition, Field
 from threadmill.model.source.paging import AnyPaging, Single
+from threadmill.model.source.resume import Resume
 from threadmill.model.source.table import Pattern, Table
 from threadmill.model.source.template import MAX_VALUE, UrlTemplate
 
@@ -83,7 +84,13 @@ class StageRules(Table):
     format: Literal["json", "html"]
     paging: AnyPaging = Single()
     stop: Literal["known", "limit"] = "known"
-    """Paging ends at a page that hands down only what is known already, or goes on to the task's limit."""
+    """A scan ends at posts that are known (`margin`), or goes on to the last page."""
+    margin: int = Key(default=10, ge=1)
+    """Known posts in a row at which a scan ends. Pinned ones at the top and bumped ones in between are fewer."""
+    notice_deletions: bool = False
+    """Posts that a scan of the whole board does not meet any more are asked for, to learn whether they were deleted."""
+    resume: Resume | None = None
+    """A key that is collected again begins at the page of its last known row."""
     expect: str | None = Key(default=None, min_length=1)
     """An expression that finds something on every page of this kind, an empty one included."""
     identity: Field | None = None
@@ -129,7 +136,15 @@ class StageRules(Table):
         self._recognisable()
         if self.rows is None and (self.drop or self.skip_first_page_rows or self.paging.kind == "until_empty"):
             raise ValueError("drop, skip_first_page_rows and until_empty need rows")
+        self._incremental()
         return self
+
+    def _incremental(self) -> None:
+        """What looks for news only must be able to tell it from the rest."""
+        if self.resume is not None and (self.rows is None or not self.paging.numbered):
+            raise ValueError("resume needs rows and pages with numbers: it says on which page the new rows begin")
+        if self.notice_deletions and not self.submit:
+            raise ValueError("notice_deletions needs submit: only a post that was handed down can be missed")
 
     def _recognisable(self) -> None:
         """A page of another kind (a login form, an error with status 200) must not pass for an empty one."""

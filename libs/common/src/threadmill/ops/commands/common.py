@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,12 +60,35 @@ def read_params(pairs: Sequence[str] | None) -> dict[str, str]:
     return {name: value for name, _, value in split}
 
 
-def read_ids(ids: Sequence[str] | None, file: Path | None) -> list[str]:
-    """The ids that were given as arguments and in a file."""
-    keys = list(ids or ())
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The ids that were given, each once, with where it stands in a file (empty: it was an argument)."""
+
+    places: dict[str, str]
+    doubles: int
+    """How many were there already."""
+
+
+def read_ids(ids: Sequence[str] | None, file: Path | None) -> Given:
+    """The ids that were given as arguments, and in a file, one a line; blank lines do not count."""
+    found = [(key, "") for key in ids or ()]
     if file is not None:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        keys += [line.strip() for line in text.splitlines() if line.strip()]
-    if not keys:
+        name = "standard input" if str(file) == "-" else str(file)
+        lines = _text_of(file, name).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        found += [(key, f"line {number} of {name}") for number, line in enumerate(lines, 1) if (key := line.strip())]
+    if not found:
         raise ConfigError("no ids: give them as arguments, or in a file with --file")
-    return keys
+    places: dict[str, str] = {}
+    for key, place in found:
+        places.setdefault(key, place)
+    return Given(places, len(found) - len(places))
+
+
+def _text_of(file: Path, name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name} is no UTF-8 text: byte {error.start} is not") from None
+    except OSError as error:
+        raise ConfigError(f"{name} cannot be read: {error.strerror}") from None

@@ -7,7 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from threadmill.model.errors import ConfigError, TaskError
+from threadmill.model.source import Source
+from threadmill.model.stages import LIST, Stage
 from threadmill.ops.commands.common import (
+    Given,
     IdFile,
     Ids,
     Json,
@@ -37,10 +41,15 @@ def submit_command(
     param: Params = None,
     priority: Annotated[int, typer.Option(help="Larger comes first.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Even what is known already.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="For list: the whole board, to its last page, not only down to known posts.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Ask a stage to collect forums (list) or posts (detail, comment)."""
-    _submit(stage, ids, file, source, job, param, as_json, priority=priority, force=force)
+    if full and stage != LIST.name:
+        raise ConfigError(f"--full scans whole boards, so it is for the stage {LIST.name}, not for {stage}")
+    _submit(stage, ids, file, source, job, param, as_json, priority=priority, force=force, full=full)
 
 
 @app.command(name="requeue", epilog="Example: threadmill requeue detail 4711 --cascade")
@@ -69,14 +78,17 @@ def _submit(
     as_json: bool,
     **how: Any,
 ) -> None:
-    keys, params = read_ids(ids, file), read_params(param)
-    deployment = connected()
+    given, params = read_ids(ids, file), read_params(param)
+    deployment, one = connected(), stage_argument(stage)
+    site = deployment.source(source)
+    _check(site, one, given, params)
+    keys = list(given.places)
     with progress(quiet=as_json or len(keys) < 1000) as bar:
         task = bar.add_task("submitting", total=len(keys))
         done = submit(
             deployment,
-            deployment.source(source),
-            stage_argument(stage),
+            site,
+            one,
             keys,
             job=job or new_job_id(),
             params=params,
@@ -88,3 +100,15 @@ def _submit(
     else:
         known = f", {done.filtered} known and left alone (--force collects them again)" if done.filtered else ""
         out.print(f"job [bold]{done.job}[/]: {done.submitted} submitted to {stage}{known}")
+        if given.doubles:
+            out.print(f"{given.doubles:,} ids were given more than once, and submitted once")
+
+
+def _check(source: Source, stage: Stage, given: Given, params: dict[str, str]) -> None:
+    """Before anything is submitted; a bad id is named by its line."""
+    rules = source.rules(stage.name)
+    for key, place in given.places.items():
+        try:
+            rules.check(key, params)
+        except TaskError as error:
+            raise TaskError(error.reason, f"{place}: {error}. Nothing was submitted" if place else str(error)) from None

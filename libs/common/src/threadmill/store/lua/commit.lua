@@ -24,8 +24,8 @@ for name in string.gmatch(ARGV[2], "[^,]+") do
 end
 local answers, i = {}, 5
 
-local function hand_down(target, express, job, key, parent, depth, known, extras)
-  add_task(express and target.express or target.tasks, job, key, parent, depth, known, extras)
+local function hand_down(target, express, job, key, parent, depth, known, version, extras)
+  add_task(express and target.express or target.tasks, job, key, parent, depth, known, version, extras)
   count(target.stats, "accepted", 1)
   count(target.stats, "streamed", 1)
   count_job(job, target.name, "accepted", 1)
@@ -44,7 +44,7 @@ local function ask_for_missing(board, run, job)
   local listed, scanned = met .. ":b:" .. board, met .. ":r:" .. run
   local missing = redis.call("SDIFF", listed, scanned)
   for _, post in ipairs(missing) do
-    hand_down(targets[1], false, job, post, board, "1", "", '{"f":true}')
+    hand_down(targets[1], false, job, post, board, "1", "", "", '{"f":true}')
     redis.call("SREM", listed, post)
   end
   redis.call("DEL", scanned)
@@ -72,7 +72,7 @@ for _ = 1, tonumber(ARGV[4]) do
       target = targets[tonumber(target)]
       local new, known = seen_task.add(target.seen, "", id, version)
       if new or force ~= "0" then
-        hand_down(target, force == "2", job, post, parent, depth, force ~= "0" and "" or known, extras)
+        hand_down(target, force == "2", job, post, parent, depth, force ~= "0" and "" or known, version, extras)
         submitted, tail = submitted + 1, 0
       else
         filtered, tail = filtered + 1, tail + 1

@@ -23,7 +23,7 @@ local function dispatch(id, was_due, was, due, entry, look, last_job, job, filte
   if redis.call("EXISTS", jobs_root .. job) == 1 then return 0 end
   board.write(looks, schedule, boards, id, due, entry, look)
   seen_task.add(seen_root, "", filter_id, "")
-  add_task(tasks, job, id, "", 0, "", extras)
+  add_task(tasks, job, id, "", 0, "", "", extras)
   redis.call("HSET", jobs_root .. job, "keep", keep)
   count(stage_stats, "accepted", 1)
   count(stage_stats, "streamed", 1)

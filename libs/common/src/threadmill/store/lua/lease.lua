@@ -24,6 +24,8 @@ if rule[1] == "1" then
   answer[3] = "paused"
 elseif rule[3] == "1" then
   answer[3] = "draining"
+elseif want == 0 and rule[5] and (ARGV[7] ~= "0" or ARGV[9] ~= "0") then
+  answer[3] = "held:" .. rule[5] -- as who leased last found it
 end
 
 -- Backpressure: how many pages may be leased so that what they bring stays below the high marks. Above one the stage

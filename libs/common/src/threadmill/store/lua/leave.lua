@@ -10,5 +10,5 @@ end
 redis.pcall("XGROUP", "DELCONSUMER", KEYS[3], ARGV[2], ARGV[1])
 redis.pcall("XGROUP", "DELCONSUMER", KEYS[4], ARGV[2], ARGV[1])
 redis.call("ZREM", KEYS[1], ARGV[1])
-redis.call("HDEL", KEYS[2], ARGV[1], ARGV[1] .. ":lease")
+redis.call("HDEL", KEYS[2], ARGV[1], ARGV[1] .. ":lease", ARGV[1] .. ":since")
 return 1

@@ -47,7 +47,7 @@ for _, worker in ipairs(redis.call("ZRANGEBYSCORE", workers, "-inf", now - silen
   if pending == 0 then
     for _, stream in ipairs(streams) do redis.pcall("XGROUP", "DELCONSUMER", stream, group, worker) end
     redis.call("ZREM", workers, worker)
-    redis.call("HDEL", reports, worker, worker .. ":lease")
+    redis.call("HDEL", reports, worker, worker .. ":lease", worker .. ":since")
     forgotten = forgotten + 1
   end
 end

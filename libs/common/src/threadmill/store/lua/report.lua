@@ -4,7 +4,8 @@
 -- Returns 1 if the counts were added.
 -- Twice: a report whose number was seen is not added again.
 although_full(KEYS[2])
-redis.call("ZADD", KEYS[1], now_ms(), ARGV[1])
+local now = now_ms()
+if redis.call("ZADD", KEYS[1], now, ARGV[1]) == 1 then redis.call("HSET", KEYS[2], ARGV[1] .. ":since", now) end
 if tonumber(redis.call("HGET", KEYS[2], ARGV[1]) or -1) >= tonumber(ARGV[2]) then return 0 end
 redis.call("HSET", KEYS[2], ARGV[1], ARGV[2])
 for i = 3, #ARGV, 2 do redis.call("HINCRBY", KEYS[3], ARGV[i], ARGV[i + 1]) end

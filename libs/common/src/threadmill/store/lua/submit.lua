@@ -11,7 +11,7 @@ for i = 4, #ARGV, 7 do
   local key, id, version, force, parent, depth, extras = unpack(ARGV, i, i + 6)
   local new, known = seen_task.add(seen_root, "", id, version)
   if new or force == "1" then
-    add_task(stream, job, key, parent, depth, force == "1" and "" or known, extras)
+    add_task(stream, job, key, parent, depth, force == "1" and "" or known, version, extras)
     submitted = submitted + 1
   else
     filtered = filtered + 1

@@ -26,11 +26,12 @@ local function compose(job, run, priority, deliveries, failures, history, payloa
 end
 
 -- A task as it waits in a stream. The fields are the same for almost all, so that the stream keeps their names once for
--- many, and numbers take the fewest bytes of all values.
-local function add_task(stream, job, key, parent, depth, known, extras)
+-- many, and numbers take the fewest bytes of all values. A version is told where one was known before: then both are needed
+-- to see what is new.
+local function add_task(stream, job, key, parent, depth, known, version, extras)
   local fields = { "k", key, "p", parent, "j", job, "d", depth }
   if known ~= "" then
-    fields[9], fields[10] = "o", known
+    fields[9], fields[10], fields[11], fields[12] = "o", known, "v", version
   end
   if extras ~= "" then
     fields[#fields + 1], fields[#fields + 2] = "x", extras

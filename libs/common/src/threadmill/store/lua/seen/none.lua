@@ -4,4 +4,5 @@ return {
   over = function(root, run) end,
   finish = function(root, id, outcome) end,
   look = function(root, id) return {} end,
+  take_back = function(root, id, known, forced) end,
 }

@@ -1,7 +1,8 @@
--- For tasks: an id is new again when its version has moved; the version known before is the second result.
+-- For tasks: an id is new again when its version has moved; the second result is the version it was done at before that.
 -- Without a version, an id that is known is known. P.buckets hashes, small enough to stay listpacks.
 --
--- value = version, or byte 31 + state + version once the task was done: outcome (d, g), when (s, 4 bytes).
+-- value = version, or byte 31 + state + version once the task was done: outcome (d, g; D, G at an earlier version), when
+-- (s, 4 bytes).
 -- With a limit (0 switches it off) an id is forgotten when it was not met for P.age_s, when its bucket's share of P.size
 -- newer ones came, or when it was turned away P.hits times. Then byte 30 stands for byte 31, and the state goes on with
 -- when it was last met (s, 4 bytes) and how often it was turned away since it was new (2 bytes).
@@ -77,8 +78,9 @@ return {
       end
       return forgotten, forgotten and "" or known
     end
-    write(part, id, version, outcome, at, now, 0)
-    return true, forgotten and "" or known
+    -- Only if the task was done at the version known before is it known that all of that was collected.
+    write(part, id, version, string.upper(outcome), at, now, 0)
+    return true, outcome == "d" and not forgotten and known or ""
   end,
   over = function(root, run) end,
   -- The task's last page is done: as what, and when.
@@ -93,6 +95,19 @@ return {
     local value = redis.call("HGET", part_of(root, id), id)
     if not value then return {} end
     local version, outcome, at = read(value)
-    return { version, outcome == "-" and "" or outcome, at }
+    return { version, outcome == "-" and "" or string.lower(outcome), at }
+  end,
+  -- What was submitted will not be done: the version known before is known again, and an id that was new is forgotten. One
+  -- that was forced tells nothing about what was known before; what was done once is done.
+  take_back = function(root, id, known, forced)
+    local part = part_of(root, id)
+    local value = redis.call("HGET", part, id)
+    if not value then return end
+    local _, outcome, at, met, hits = read(value)
+    if known ~= "" then
+      write(part, id, known, outcome, at, met, hits)
+    elseif not (forced and outcome ~= "-") then
+      redis.call("HDEL", part, id)
+    end
   end,
 }
