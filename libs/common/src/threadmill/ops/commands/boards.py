@@ -24,6 +24,7 @@ from threadmill.ops.commands.common import (
     Json,
     Params,
     SourceName,
+    check_ids,
     connected,
     err,
     out,
@@ -57,7 +58,7 @@ def list_command(
     """All boards, those first that are due first."""
     deployment = connected()
     found = board_list.rows(deployment, deployment.source(source).name if source else None)
-    shown = [row for row in found if row.late_ms or not late]
+    shown = [row for row in found if row.is_due or not late]
     shown = shown[:limit] if limit else shown
     if as_json:
         print_json([board_list.as_json(row) for row in shown])
@@ -83,7 +84,7 @@ def add_command(
     as_json: Json = False,
 ) -> None:
     """Scan boards again and again from now on; those there are already are changed. They outlive the boards file."""
-    names, params = list(read_ids(ids, file).places), read_params(param)
+    given, params = read_ids(ids, file), read_params(param)
     try:
         interval, whole_s = _interval(every, cron, timezone, adaptive), seconds_of(full_every) if full_every else 0
         plan = Board("", "", interval, params=params, priority=priority, full_every_s=whole_s, live=True)
@@ -91,10 +92,8 @@ def add_command(
         raise ConfigError(f"{error}; e.g. --every 10m, --cron '*/15 * * * *' or --adaptive 1m..6h") from None
     deployment = connected()
     site = deployment.source(source)
-    rules = site.rules(LIST.name)
-    for name in names:
-        rules.check(name, params)
-    wanted = [replace(plan, source=site.name, id=name) for name in dict.fromkeys(names)]
+    check_ids(site.rules(LIST.name), given, params)
+    wanted = [replace(plan, source=site.name, id=name) for name in given.places]
     with progress(quiet=as_json or len(wanted) < 1000) as bar:
         task = bar.add_task("adding", total=len(wanted))
         changed = boards.put(deployment, wanted, lambda n: bar.advance(task, n))
@@ -179,7 +178,7 @@ def _state(row: board_list.Row) -> str:
         return "unreadable"
     if row.due_ms is None:
         return "paused"
-    return "due" if row.late_ms else "waiting"
+    return "due" if row.is_due else "waiting"
 
 
 def _table(found: list[board_list.Row]) -> Table:
@@ -202,7 +201,7 @@ def _cells(row: board_list.Row) -> tuple[str, str, str, str]:
     often += f", whole {duration_text(board.full_every_s)}" if board.full_every_s else ""
     if row.due_ms is None:
         due = "paused"
-    elif row.late_ms:
+    elif row.is_due:
         due = f"late {duration_text(row.late_ms // 1000)}"
     else:
         due = f"in {duration_text(-(-(row.due_ms - row.now_ms) // 1000))}"
