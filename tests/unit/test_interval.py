@@ -15,7 +15,8 @@ INTERVALS = [Every(1), Every(600), Cron("*/15 * * * *"), Cron("0 4 * * MON", "As
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1d", 86_400), ("1w", 604_800), ("2d1s", 172_801)]
+    ("text", "seconds"),
+    [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1d", 86_400), ("1w", 604_800), ("2d1s", 172_801)],
 )
 def test_durations_are_read_as_people_write_them(text: str, seconds: int) -> None:
     assert seconds_of(text) == seconds
@@ -90,7 +91,9 @@ def test_the_hour_that_is_skipped_in_spring_is_not_skipped() -> None:
     assert datetime.fromtimestamp(due_ms / 1000, zone) == datetime(2027, 3, 28, 3, 0, tzinfo=zone)
 
 
-@pytest.mark.parametrize("expression", ["", "* * * *", "61 * * * *", "* * * * * *", "a b c d e", "0 0 30 2 *", "@daily"])
+@pytest.mark.parametrize(
+    "expression", ["", "* * * *", "61 * * * *", "* * * * * *", "a b c d e", "0 0 30 2 *", "@daily"]
+)
 def test_what_is_no_cron_expression_is_named(expression: str) -> None:
     with pytest.raises(ValueError, match=r"cron expression|never comes"):
         Cron(expression)
