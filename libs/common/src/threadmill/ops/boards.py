@@ -155,9 +155,7 @@ def _known(deployment: Deployment, source: Source, ids: Sequence[str]) -> list[s
     return list(dict.fromkeys(ids))
 
 
-def _each(
-    deployment: Deployment, source: Source, ids: Sequence[str], edit: Edit, progress: Progress = _untold
-) -> int:
+def _each(deployment: Deployment, source: Source, ids: Sequence[str], edit: Edit, progress: Progress = _untold) -> int:
     lanes = _by_lane(deployment, source, ids)
     return sum(len(_revise(deployment, lane, some, edit, progress)) for lane, some in lanes.items())
 
@@ -169,9 +167,7 @@ def _by_lane(deployment: Deployment, source: Source, ids: Iterable[str]) -> dict
     return lanes
 
 
-def _revise(
-    deployment: Deployment, lane: Lane, ids: Sequence[str], edit: Edit, progress: Progress
-) -> list[Change]:
+def _revise(deployment: Deployment, lane: Lane, ids: Sequence[str], edit: Edit, progress: Progress) -> list[Change]:
     """Read, edit and write boards in batches, and again those that somebody else changed meanwhile; what was changed."""
     client, schedule, made = deployment.client, Schedule(lane), []
     for at in range(0, len(ids), BATCH):
