@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from threadmill.model.config import Config
-from threadmill.model.errors import ConfigError
+from threadmill.model.errors import ConfigError, TaskError
+from threadmill.model.source import StageRules
 from threadmill.ops.deployment import Deployment
 
 out = Console()
@@ -67,6 +68,19 @@ class Given:
     places: dict[str, str]
     doubles: int
     """How many were there already."""
+
+    @property
+    def ids(self) -> list[str]:
+        return list(self.places)
+
+    def check(self, rules: StageRules, params: Mapping[str, str]) -> None:
+        """Before anything is done with them: the `TaskError` of a bad one names its line."""
+        for key, place in self.places.items():
+            try:
+                rules.check(key, params)
+            except TaskError as error:
+                message = f"{place}: {error}. Nothing was submitted" if place else str(error)
+                raise TaskError(error.reason, message) from None
 
 
 def read_ids(ids: Sequence[str] | None, file: Path | None) -> Given:
