@@ -31,7 +31,7 @@ def test_a_bad_id_is_named_by_its_line_and_nothing_is_submitted(
     ended = threadmill("requeue", "detail", "--file", str(file))
     assert ended.status == 2
     assert f"line 4 of {file}: the key '../3' does not match" in ended.err
-    assert "Nothing was submitted" in ended.err
+    assert "Nothing was done" in ended.err
     assert shop.books.tasks == 0
 
 

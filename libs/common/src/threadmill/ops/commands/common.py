@@ -79,7 +79,7 @@ class Given:
             try:
                 rules.check(key, params)
             except TaskError as error:
-                message = f"{place}: {error}. Nothing was submitted" if place else str(error)
+                message = f"{place}: {error}. Nothing was done" if place else str(error)
                 raise TaskError(error.reason, message) from None
 
 
