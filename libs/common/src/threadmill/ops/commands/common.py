@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,19 +69,6 @@ class Given:
     doubles: int
     """How many were there already."""
 
-    @property
-    def ids(self) -> list[str]:
-        return list(self.places)
-
-    def check(self, rules: StageRules, params: Mapping[str, str]) -> None:
-        """Before anything is done with them: the `TaskError` of a bad one names its line."""
-        for key, place in self.places.items():
-            try:
-                rules.check(key, params)
-            except TaskError as error:
-                message = f"{place}: {error}. Nothing was done" if place else str(error)
-                raise TaskError(error.reason, message) from None
-
 
 def read_ids(ids: Sequence[str] | None, file: Path | None) -> Given:
     """The ids that were given as arguments, and in a file, one a line; blank lines do not count."""
@@ -96,6 +83,15 @@ def read_ids(ids: Sequence[str] | None, file: Path | None) -> Given:
     for key, place in found:
         places.setdefault(key, place)
     return Given(places, len(found) - len(places))
+
+
+def check_ids(rules: StageRules, given: Given, params: dict[str, str]) -> None:
+    """Before anything is done with them; a bad id is named by its line."""
+    for key, place in given.places.items():
+        try:
+            rules.check(key, params)
+        except TaskError as error:
+            raise TaskError(error.reason, f"{place}: {error}. Nothing was done" if place else str(error)) from None
 
 
 def _text_of(file: Path, name: str) -> str:

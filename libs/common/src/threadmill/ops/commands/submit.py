@@ -16,6 +16,7 @@ from threadmill.ops.commands.common import (
     Params,
     SourceName,
     StageName,
+    check_ids,
     connected,
     out,
     print_json,
@@ -79,8 +80,8 @@ def _submit(
     given, params = read_ids(ids, file), read_params(param)
     deployment, one = connected(), stage_argument(stage)
     site = deployment.source(source)
-    given.check(site.rules(one.name), params)
-    keys = given.ids
+    check_ids(site.rules(one.name), given, params)
+    keys = list(given.places)
     with progress(quiet=as_json or len(keys) < 1000) as bar:
         task = bar.add_task("submitting", total=len(keys))
         done = submit(
