@@ -56,7 +56,7 @@ class Dispatcher:
         while not self._stop.requested:
             try:
                 self._reload_if_told()
-                dispatched, sleep_s = self._round()
+                dispatched, sleep_s = self.round()
                 scans, pause_s = scans + dispatched, PAUSES_S[0]
             except (*STORE_FAILURES, StoreUnavailable) as error:
                 logger.warning(f"Redis failed: {error}; trying again", pause_s=pause_s)
@@ -76,7 +76,7 @@ class Dispatcher:
             self._stop.reload_requested = True
             raise
 
-    def _round(self) -> tuple[int, float]:
+    def round(self) -> tuple[int, float]:
         """Look at all lanes once: how many scans were dispatched, and for how long there is nothing to do (s)."""
         looked: list[Due] = run_all(
             self._client, [each.due(self._name, threshold=self._threshold) for each in self._schedules]

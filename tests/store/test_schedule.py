@@ -233,9 +233,7 @@ def test_a_board_that_is_being_scanned_is_not_dispatched(table: Timetable) -> No
     table.dispatch(scan(table.look("7"), "j1", in_ms=1))
     (entry,) = table.shop.read()
     table.shop.admit(entry, b"page 1")
-    table.shop.commit(
-        table.shop.lease_one(), subtasks=[Task("detail", "bbs", "p1")], children=[Child(b"page 2", "")]
-    )
+    table.shop.commit(table.shop.lease_one(), subtasks=[Task("detail", "bbs", "p1")], children=[Child(b"page 2", "")])
     # When a dispatcher looks; then it sees that, and cannot have it scanned a second time
     look = table.look("7")
     assert (look.scanning, look.brought) == (True, 1)

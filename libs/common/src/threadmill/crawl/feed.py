@@ -169,7 +169,7 @@ class Feed:
         return errands
 
     def _deaf(self, lane: LaneWork, now: float) -> bool:
-        """Whether a lane with pages in hand has not heard from operators for too long: with a slow site they last long."""
+        """Whether a lane with pages in hand has not heard from operators for too long: a slow site takes long."""
         return lane.in_hand > 0 and now - lane.asked_at >= HEED_EVERY_S
 
     def _unread(self) -> list[LaneWork]:

@@ -37,8 +37,9 @@ def jobs_command(
 
 @app.command(
     name="job",
-    epilog="Example: threadmill job 1428571003 --wait --stored --timeout 600. Exit status: 0 finished without dead letters "
-    "(without --wait: as far as it is), 1 dead letters, 2 no such job, 3 Redis, 4 not finished in time.",
+    epilog="Example: threadmill job 1428571003 --wait --stored --timeout 600\n\n"
+    "Exit status: 0 no dead letters (with --wait: and finished), 1 dead letters, 2 no such job, 3 Redis, "
+    "4 not finished in time.",
 )
 def job_command(
     job: Annotated[str, typer.Argument(metavar="ID", help="The job's id, as submit printed it.")],
