@@ -6,6 +6,7 @@ import json
 import os
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from end_to_end.pipeline import Pipeline
@@ -32,10 +33,13 @@ class Growth:
         given = os.environ.get("GROWTH", "").split()
         return cls(float(given[0]), *given[1:]) if given else cls()
 
-    @property
-    def plan(self) -> dict[str, str]:
-        """As `threadmill boards add` is told it."""
-        return {"--adaptive" if ".." in self.often else "--every": self.often, "--full-every": self.whole}
+    def boards_file(self, folder: Path) -> Path:
+        """The ten boards, as the dispatcher is told of them."""
+        shortest, _, longest = self.often.partition("..")
+        pace = f'adaptive = {{ min = "{shortest}", max = "{longest}" }}' if longest else f'every = "{shortest}"'
+        file = folder / "boards.toml"
+        file.write_text(f'[[board]]\nids = {json.dumps(BOARDS)}\n{pace}\nfull_every = "{self.whole}"\n')
+        return file
 
 
 def idle(rig: Pipeline) -> bool:
@@ -45,6 +49,12 @@ def idle(rig: Pipeline) -> bool:
     return not any(rig.books(stage)[name] for stage in STAGES for name in work) and not items_waiting(
         rig.deployment.client, rig.deployment.lanes()
     )
+
+
+def scans(rig: Pipeline) -> list[int]:
+    """How often each board was scanned."""
+    boards = rig.deployment.client.hvals(rig.lane.boards)
+    return sorted(json.loads(board).get("last", {}).get("number", 0) for board in boards)
 
 
 def asked(rig: Pipeline, door: str = "hits") -> dict[str, Any]:
