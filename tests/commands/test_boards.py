@@ -86,7 +86,7 @@ def test_boards_are_added_listed_changed_and_removed(client: redis.Redis, tmp_pa
     assert (rows["7"]["every"], rows["7"]["full_every_s"], rows["7"]["last"]["number"]) == ("1h", 0, 1)
     assert "8" not in rows
     assert json.loads(boards("remove", "7", "9", "10", "11", "--json")) == {"removed": 4}
-    assert client.exists(LANE.boards, LANE.schedule, LANE.looks) == 0
+    assert client.exists(LANE.boards, LANE.schedule, LANE.looks, LANE.looks_of(0)) == 0
 
 
 def test_boards_are_paused_resumed_and_scanned_now(client: redis.Redis) -> None:
@@ -149,7 +149,7 @@ def test_what_makes_no_sense_is_said_in_a_sentence(client: redis.Redis, argument
 def test_an_entry_that_cannot_be_read_is_shown_and_can_be_removed(client: redis.Redis) -> None:
     client.hset(LANE.boards, mapping={"7": "no JSON", "8": '{"every":"1m"}'})
     client.zadd(LANE.schedule, {"7": 1, "8": 2})
-    client.zadd(LANE.looks, {"7": 1, "8": 2})
+    client.zadd(LANE.looks_of(0), {"7": 1, "8": 2})
     assert "its entry cannot be read" in boards("list")
     assert (listed()["7"]["readable"], listed()["8"]["readable"]) == (False, True)
     assert "remove it" in refused("scan", "7")

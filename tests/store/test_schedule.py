@@ -121,6 +121,21 @@ def test_due_boards_come_by_priority_and_then_by_time(table: Timetable) -> None:
     assert ([look.board.id for look in due.looks], due.waiting) == (["e", "d", "f"], 6)
 
 
+def test_a_priority_that_changes_moves_the_board_to_its_place(table: Timetable, client: redis.Redis) -> None:
+    # Given three boards, two of which change their priority: one by a plan, one by hand
+    table.add("a", "b", "c", entry=b'{"priority":1}')
+    read = table.read("b")
+    assert table.plan(Change(read, b'{"priority":2}', read.due_ms, 5))
+    client.hset(table.shop.lane.boards, "a", b'{"priority":-7}')
+    # Then each comes in its place, now or after it was looked at, and once
+    assert [look.board.id for look in table.due().looks] == ["b", "a", "c"]
+    assert [look.board.id for look in table.due().looks] == ["b", "c", "a"]
+    assert table.due().waiting == 3
+    # And a priority that nobody has any more is forgotten
+    assert table.plan(Change(table.read("b"), b"", None))
+    assert client.zrange(table.shop.lane.looks, 0, -1) == [b"-7", b"1"]
+
+
 def test_who_asks_says_that_it_lives_and_the_silent_are_forgotten(table: Timetable, client: redis.Redis) -> None:
     client.zadd(table.shop.lane.dispatchers, {"silent": table.began_ms - 20_000, "dead": table.began_ms - 61_000})
     table.due(dispatcher="d1")
