@@ -372,3 +372,27 @@ def test_thousands_of_boards_are_read_in_batches(table: Timetable, client: redis
     assert table.schedule.read(client, ids[::-1]) == [Read(each, b"7", b'{"every":"1m"}') for each in ids[::-1]]
     due = table.due(want=200)
     assert (len(due.looks), due.waiting) == (200, 1500)
+
+
+# a full server --------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_server_takes_no_scan_and_the_dispatcher_lives_on(table: Timetable, client: redis.Redis) -> None:
+    # Given a board that is due, and a server that has no more memory
+    table.add("7")
+    late = scan(table.look("7"))
+    before = table.shop.everything()
+    client.config_set("maxmemory", 1)
+    try:
+        # When it is dispatched; then that is refused as a whole, and dispatchers can look even so
+        with pytest.raises(redis.ResponseError, match="maxmemory"):
+            table.dispatch(late)
+        assert len(table.due().looks) == 1
+    finally:
+        client.config_set("maxmemory", 0)
+    before.pop(table.shop.lane.dispatchers.encode())
+    after = table.shop.everything()
+    assert {key: after[key] for key in before} == before
+    assert len(after) == len(before) + 1
+    # And it is dispatched when there is room again
+    assert table.dispatch(late) == [Dispatched.YES]
