@@ -42,7 +42,8 @@ def test_a_large_file_is_submitted_in_batches(shop: Workshop, threadmill: Operat
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"), [(b"", "no ids"), (b"\n \r\n", "no ids"), (b"1\n\xff\n", "is no UTF-8 text: byte 2 is not")]
+    ("content", "sentence"),
+    [(b"", "no ids"), (b"\n \r\n", "no ids"), (b"1\n\xff\n", "is no UTF-8 text: byte 2 is not")],
 )
 def test_a_file_without_ids_is_told(threadmill: Operator, tmp_path: Path, content: bytes, sentence: str) -> None:
     file = tmp_path / "ids.txt"

@@ -25,7 +25,9 @@ def test_a_crawl_whose_posts_were_taken_out_and_put_back_is_complete(tmp_path: P
         # Given boards that were scanned, and posts that wait, for no collector runs
         rig.start("list")
         job = rig.submit("list", ["1", "2"]).job
-        wait_for(lambda: rig.books("list")["done"] and not rig.job(job).open - rig.books("detail")["tasks"], what="scans")
+        wait_for(
+            lambda: rig.books("list")["done"] and not rig.job(job).open - rig.books("detail")["tasks"], what="scans"
+        )
         posts = rig.books("detail")["tasks"]
         assert posts > 0
         # When they are taken out, the collectors come, and they are put back

@@ -161,13 +161,15 @@ class Feed:
         if now >= self._express_at:
             self._express_at = now + EXPRESS_EVERY_S
             read = [lane for lane in lanes if self._wanted(lane)]  # with their leases, express first
-            errands += [self._reading(lane, self.concurrency, tasks=False) for lane in self._unread() if lane not in read]
+            errands += [
+                self._reading(lane, self.concurrency, tasks=False) for lane in self._unread() if lane not in read
+            ]
         if not lanes:
             self._look_later(now)
         return errands
 
     def _deaf(self, lane: LaneWork, now: float) -> bool:
-        """Whether a lane with pages in hand has not heard from operators for too long: with a slow site they last long."""
+        """Whether a lane with pages in hand has not heard from operators for too long: a slow site takes long."""
         return lane.in_hand > 0 and now - lane.asked_at >= HEED_EVERY_S
 
     def _unread(self) -> list[LaneWork]:

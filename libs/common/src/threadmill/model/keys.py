@@ -169,7 +169,7 @@ class StageKeys:
 
     @property
     def reports(self) -> str:
-        """hash: worker id → number of its last report; `<id>:lease`, of its last lease; `<id>:since`, when it came (ms)."""
+        """hash: worker id → number of its last report; `…:lease`, of its last lease; `…:since`, when it came."""
         return f"{self.base}:workers:reports"
 
     @property

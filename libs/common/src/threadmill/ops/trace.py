@@ -49,7 +49,7 @@ class Whereabouts:
 
     @property
     def state(self) -> str:
-        """never seen, leased, express, queued, waiting, delayed, dead, done, gone, or known: submitted once, and nowhere."""
+        """never seen, leased, express, queued, waiting, delayed, dead, done, gone, or known: submitted, and nowhere."""
         for place in _FOREMOST:
             if any(piece.place is place for piece in self.pieces):
                 return _STATES[place]

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from threadmill.ops.commands.common import Json, SourceName, StageName, Yes, confirm, connected, out, print_json, progress
+from threadmill.ops.commands.common import (
+    Json,
+    SourceName,
+    StageName,
+    Yes,
+    confirm,
+    connected,
+    out,
+    print_json,
+    progress,
+)
 from threadmill.ops.deployment import stage_argument
 from threadmill.ops.pieces import REMOVABLE, held_in, places_named
 from threadmill.ops.purge import throw_away
@@ -24,7 +34,7 @@ def purge_command(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Throw waiting work away. It counts as done and dropped, and may be submitted again. Leased pages are left alone."""
+    """Throw waiting work away: it counts as done, and may be submitted again. Leased pages are left alone."""
     one, places = stage_argument(stage), places_named(queue, REMOVABLE)
     deployment = connected()
     held = {place: held_in(deployment, one, [place], source) for place in places}
