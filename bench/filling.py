@@ -27,7 +27,7 @@ local from = sequence(KEYS[2], count)
 for n = 0, count - 1 do
   local payload = head .. string.format("%.0f", first + n) .. tail
   local record = compose(job, string.format("%.0f", from + n), "0", "0", "0", "", payload)
-  place(KEYS[1], member_of(from + n, record), "0", score)
+  place(KEYS[1], "", "", member_of(from + n, record), "0", score)
 end
 redis.call("HINCRBY", KEYS[2], "accepted", count)
 """

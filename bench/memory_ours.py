@@ -15,7 +15,7 @@ from threadmill.model.stages import DETAIL, LIST
 from threadmill.model.task import Task
 from threadmill.ops.submission import new_job_id
 from threadmill.store.calls import run, run_all
-from threadmill.store.filters import NoFilter, VersionedFilter, see
+from threadmill.store.filters import NoFilter
 from threadmill.store.stage import StageStore
 from threadmill.store.streams import TaskStreams
 from threadmill.store.work import Admission, Child, PageCommit, Park
@@ -40,28 +40,26 @@ def tasks(client: Redis, count: int) -> None:
 
 
 def remember_older(client: Redis, count: int) -> None:
-    """The posts are known, with fewer comments."""
+    """The posts are known, and were done with fewer comments."""
     older = VERSION.replace("04:05Z|12", "03:04Z|11")
     for keys in _batches(count):
-        run(client, see(VersionedFilter(), _detail.keys.seen, [(key, older) for key in keys]))
+        known = [Task(DETAIL.name, LANE.source, key, version=older) for key in keys]
+        run(client, _detail.submit(known, token=secrets.token_hex(8)))
+        _admit_all(client)
+        leases = itertools.chain.from_iterable(_lease_all(client))
+        run(client, _detail.commit([PageCommit(lease_id, key=key) for lease_id, key in zip(leases, keys, strict=True)]))
 
 
 def moved_tasks(client: Redis, count: int) -> None:
-    """The same for posts that are known and got a comment: each task has the version known before."""
+    """The same for posts that were done and got a comment: each task has the version before and the version now."""
     _hand_down(client, StageStore(LANE, LIST), count, VERSION)
 
 
 def requests(client: Redis, count: int) -> None:
     """Those tasks, admitted: each is one request."""
-    streams = TaskStreams(client, _detail.keys, "bench")
-    streams.ensure_groups()
     for keys in _batches(count):
         tasks(client, len(keys))
-        admissions = []
-        for entry in streams.read(_BATCH):
-            task = Task.from_fields(entry.fields, source=LANE.source, stage=DETAIL.name, entry_id=entry.id)
-            admissions.append(Admission(entry, task.job, [(task.priority, PageReference.of(task, 1).dump())]))
-        run(client, _detail.admit(admissions, express=False))
+        _admit_all(client)
 
 
 def leased(client: Redis, count: int) -> None:
@@ -114,6 +112,17 @@ def _hand_down(client: Redis, store: StageStore, count: int, version: str) -> No
             for lease, posts in zip(run(client, lease).leases, pages, strict=True)
         ]
         run(client, store.commit(commits))
+
+
+def _admit_all(client: Redis) -> None:
+    """Admit the tasks that wait, up to a batch of them."""
+    streams = TaskStreams(client, _detail.keys, "bench")
+    streams.ensure_groups()
+    admissions = []
+    for entry in streams.read(_BATCH):
+        task = Task.from_fields(entry.fields, source=LANE.source, stage=DETAIL.name, entry_id=entry.id)
+        admissions.append(Admission(entry, task.job, [(task.priority, PageReference.of(task, 1).dump())]))
+    run(client, _detail.admit(admissions, express=False))
 
 
 def _lease_all(client: Redis) -> list[list[str]]:

@@ -11,7 +11,7 @@ from threadmill.store.schedule import Change, Look, Scan
 LOOK_MS = 60_000
 """A scan is looked at so long after it was dispatched, at the latest: what it brought decides when the next is due."""
 AGAIN_MS = (1_000, 30_000)
-"""A board that is due and still being scanned is looked at again after a quarter of its lateness, within these bounds."""
+"""A board that is due and being scanned is looked at again after a quarter of its lateness, within these bounds."""
 UNREADABLE_MS = 60_000
 """An entry that cannot be read is looked at again after this long."""
 

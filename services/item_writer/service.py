@@ -9,11 +9,11 @@ import socket
 
 import structlog
 
-from threadmill.ops.stop import Stop
 from item_writer.stores import store_for
 from item_writer.writer import Writer
 from threadmill.model.config import Config, without_password
 from threadmill.model.source import configured_sources, lanes_of
+from threadmill.ops.stop import Stop
 from threadmill.store.connection import connect, wait_until_ready
 from threadmill.store.items import ItemStreams
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 import structlog
 
 from item_writer.batch import read_batch, rejections
-from threadmill.ops.stop import Stop
 from item_writer.stores import DatabaseUnavailable, Store
 from threadmill.model.errors import StoreUnavailable
+from threadmill.ops.stop import Stop
 from threadmill.store.items import ItemEntry, ItemStreams, Rejected
 from threadmill.store.streams import NEW, PENDING
 

@@ -39,7 +39,7 @@ _HELD = 'redis.call("HGET", leased, lease)'
 _NOBODY = 'string.rep("\\0", 8) .. compose("", "", "0", "0", "0", "", "")'
 _NEWER = "new.{0} > table.c.{0}"
 _OTHER = "new.{0} != table.c.{0}"
-_UPSERT = "item_writer.sql_store:_Upsert.__init__"
+_UPSERT = "item_writer.statements:Upsert.__init__"
 
 BREAKAGES: dict[str, tuple[Edit, ...]] = {
     "admit leaves the stream entry": (Edit("admit.lua", 'redis.call("XDEL", stream, entry)', ""),),

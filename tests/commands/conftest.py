@@ -22,6 +22,10 @@ def shop(client: redis.Redis) -> Iterator[Workshop]:
 
 @pytest.fixture
 def threadmill(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], redis_server: EmbeddedRedis
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    redis_server: EmbeddedRedis,
+    client: redis.Redis,
 ) -> Operator:
+    """An operator of an empty Redis."""
     return Operator(monkeypatch, capsys, redis_server.url)

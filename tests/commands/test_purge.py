@@ -38,7 +38,7 @@ def test_waiting_work_is_dropped_and_leased_and_dead_work_is_not(shop: Workshop,
 
 
 def test_what_was_purged_may_be_submitted_again(shop: Workshop, threadmill: Operator) -> None:
-    # Given a post that was never collected, one that was and has moved since, one that was asked for by hand, and a queued one
+    # Given a post never collected, one that was and has moved since, one that was asked for by hand, and a queued one
     shop.submit("new", version="3")
     shop.submit("moved", "asked", version="3")
     for entry in shop.read()[1:]:

@@ -61,7 +61,7 @@ def dead(shop: Workshop) -> None:
 
 
 def refused(shop: Workshop) -> None:
-    shop.push({"key": POST, "job": "7"})
+    shop.push({"key": POST})
     (entry,) = shop.read()
     shop.run(shop.store.refuse([Refusal(entry, "refused-key", "it does not match")], express=False))
 
@@ -93,6 +93,13 @@ def dropped(shop: Workshop) -> None:
     shop.run(shop.store.drop(shop.letters()))
 
 
+def moved_and_dropped(shop: Workshop) -> None:
+    done_and_waiting(shop)
+    (entry,) = shop.read()
+    shop.run(shop.store.refuse([Refusal(entry, "refused-key", "it does not match")], express=False))
+    shop.run(shop.store.drop(shop.letters()))
+
+
 STATES = [
     (never, "never seen", "", "never seen"),
     (waiting, "waiting", "tasks", "its task waits in the task stream, 2 before it, since"),
@@ -108,6 +115,7 @@ STATES = [
     (done, "done", "", "ago), at version 3"),
     (gone, "gone", "", "there is no such thing any more"),
     (done_and_waiting, "waiting", "tasks", "before that, done"),
+    (moved_and_dropped, "known", "", "submitted again, at version 5, not done, and nowhere now"),
     (dropped, "known", "", "submitted once, not done, and nowhere now"),
 ]
 
@@ -127,8 +135,9 @@ def test_a_post_is_found_wherever_it_is(
     [stage] = exact.json["stages"]
     assert (exact.json["found"], stage["state"]) == (state != "never seen", state)
     assert [piece["queue"] for piece in stage["pieces"]] == ([queue] if queue else [])
+    jobs = {done_and_waiting: "8", refused: None}
     for piece in stage["pieces"]:
-        assert (piece["key"], piece["source"], piece["job"]) == (POST, "bbs", "8" if given is done_and_waiting else "7")
+        assert (piece["key"], piece["source"], piece["job"]) == (POST, "bbs", jobs.get(given, "7"))
 
 
 def test_what_a_script_reads_of_a_page_that_fails(shop: Workshop, threadmill: Operator) -> None:

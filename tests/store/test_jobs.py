@@ -1,4 +1,4 @@
-"""Jobs: finished when nothing of them is open and no more is announced, which is said once; listed; put before others."""
+"""Jobs: finished when nothing of them is open and no more is announced, which is told once; listed; put first."""
 
 from __future__ import annotations
 
@@ -204,13 +204,13 @@ def test_what_waits_of_a_job_gets_its_new_place_and_what_comes_is_placed_so(shop
 
 
 def test_a_page_that_comes_back_comes_back_to_its_jobs_place(shop: Workshop) -> None:
-    # Given a page that was leased before its job was put first; when it is given back; then it is first
+    # Given a page that was leased before its job was put last; when it is given back; then it is last
     shop.queue(b"b1", job="b")
     lease = shop.lease_one()
     shop.queue(b"a1", job="a")
-    put(shop, "b", 1)
+    put(shop, "b", -1)
     shop.run(shop.store.release([lease.id]))
-    assert payloads(shop.lease(2)) == [b"b1", b"a1"]
+    assert payloads(shop.lease(2)) == [b"a1", b"b1"]
 
 
 def test_express_stays_first(shop: Workshop) -> None:

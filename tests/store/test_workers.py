@@ -87,7 +87,7 @@ def test_silent_workers_are_forgotten_only_with_nothing_pending(shop: Workshop) 
     assert shop.streams("alive").claim(0) == [entry]
     assert shop.reclaim()[2] == 1
     assert consumers(shop) == {"alive"}
-    assert {name.decode() for name in shop.client.hkeys(shop.keys.reports)} == {"alive"}
+    assert {name.decode() for name in shop.client.hkeys(shop.keys.reports)} == {"alive", "alive:since"}
     assert shop.admit(entry, b"root") == 1
 
 

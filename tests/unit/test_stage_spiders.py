@@ -142,8 +142,12 @@ class TestResuming:
         spider = CommentCollector(sources=[SPIRIT])
         (request,) = spider.requests_for(Task("comment", "spirit", "42", params={"slug": "a"}, **moved))
         assert request.url.endswith("/topic/42/a/?page=3")
-        # And without the slug, which Spirit's later pages need, it begins at the first page
-        (request,) = spider.requests_for(Task("comment", "spirit", "42", **moved))
+
+    def test_begins_at_the_first_page_if_the_task_can_name_no_other(self) -> None:
+        # Given a site whose later pages want a parameter that the task does not bring
+        urls = [{"template": "/topic/{key}/{slug}/?page={page}"}, {"template": "/topic/{key}/"}]
+        spider = CommentCollector(sources=[changed(SPIRIT, "comment", url=urls)])
+        (request,) = spider.requests_for(Task("comment", "spirit", "42", known="|41", version="|50"))
         assert request.url.endswith("/topic/42/")
 
     @pytest.mark.parametrize(("rows", "again"), [(10, False), (11, False), (9, True)])

@@ -36,7 +36,7 @@ class Control:
         self._lanes = lanes
         self._concurrency = feed.concurrency
         """What the settings say."""
-        self._told = {lane: "" for lane in lanes}
+        self._told = dict.fromkeys(lanes, "")
 
     def heed(self, lane: LaneWork) -> None:
         """Operators, or the stages behind it, want something else of this lane."""
@@ -52,8 +52,8 @@ class Control:
 
     def _give_back(self, lane: LaneWork) -> None:
         """Pages in the buffers and those that wait for their turn at the site; those under way are finished."""
-        for page in [page for page in self._feed.held.values() if page.lane is lane and not page.begun]:
-            self._settler.release(page)
+        for held in [page for page in self._feed.held.values() if page.lane is lane and not page.begun]:
+            self._settler.release(held)
         self._feed.drop_settled()
         left = [request for request in self._buffer if (page := Page.of(request)) is None or not page.settled]
         self._buffer.clear()

@@ -57,7 +57,7 @@ class Page:
         return request.meta.get(PAGE) if request is not None else None
 
 
-class GivenBack(IgnoreRequest):  # noqa: N818 - nothing went wrong
+class GivenBack(IgnoreRequest):
     """A page's download was not begun: its lane is paused, or the page was settled meanwhile."""
 
 

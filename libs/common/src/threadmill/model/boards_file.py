@@ -157,5 +157,7 @@ def _sentence(file: Path, error: ValidationError) -> str:
         at = f"entry {int(place[0]) + 1}" + "".join(f", {each}" for each in place[1:2])
     else:
         at = ".".join(str(each) for each in first["loc"])
-    message = "there is no such key; correct its name or remove it" if first["type"] == "extra_forbidden" else first["msg"]
+    message = (
+        "there is no such key; correct its name or remove it" if first["type"] == "extra_forbidden" else first["msg"]
+    )
     return f"{file}: {at}: {message}" + (f" (and {len(others)} more)" if others else "")

@@ -64,7 +64,9 @@ class Config(BaseSettings):
         20_000, ge=0, description="no stage leases while items of so many pages are not stored; 0 = no mark"
     )
     items_low: int = Field(10_000, ge=0, description="and goes on when no more than this wait")
-    boards: str = Field("", description="file of the boards that the dispatcher scans (TOML); empty: none but those added live")
+    boards: str = Field(
+        "", description="file of the boards that the dispatcher scans (TOML); empty: none but those added live"
+    )
     threshold: int = Field(
         10_000, ge=1, description="a board is dispatched only while fewer scans than this wait or run in its lane"
     )

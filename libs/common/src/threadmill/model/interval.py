@@ -24,8 +24,8 @@ class Interval(Protocol):
     def due_after(self, at_ms: int, *, phase: float, pace_s: int) -> int:
         """When a board is due (ms) that was dispatched at `at_ms`: later than that, always.
 
-        `phase` (0 to 1) is the board's own: boards of one interval are not all due at once. `pace_s` is what `pace_after`
-        answered last, 0 before that.
+        `phase` (0 to 1) is the board's own: boards of one interval are not all due at once. `pace_s` is what
+        `pace_after` answered last, 0 before that.
         """
         ...
 
@@ -66,8 +66,8 @@ class Every(_ByTheClock):
 class Cron(_ByTheClock):
     """By a cron expression of five fields, in a time zone.
 
-    It is read by cronsim: small, without dependencies, and at changes of daylight saving time it does what Debian's cron
-    does: nothing is skipped and nothing is done twice.
+    It is read by cronsim, which is small, needs nothing else, and at changes of daylight saving time does what Debian's
+    cron does: nothing is skipped, and nothing is done twice.
     """
 
     expression: str
@@ -149,13 +149,13 @@ def read_interval(
     adaptive: tuple[str, str] | None = None,
 ) -> Interval:
     """The interval that was spelled so; `ValueError` with a sentence if it is none, or more than one."""
-    if (every is not None) + (cron is not None) + (adaptive is not None) != 1:
-        raise ValueError("say how often: exactly one of every, cron and adaptive")
     if timezone is not None and cron is None:
         raise ValueError("a timezone goes with cron")
-    if every is not None:
-        return Every(seconds_of(every))
-    if cron is not None:
-        return Cron(cron, timezone or "UTC")
-    assert adaptive is not None
-    return Adaptive(*map(seconds_of, adaptive))
+    match every, cron, adaptive:
+        case str(), None, None:
+            return Every(seconds_of(every))
+        case None, str(), None:
+            return Cron(cron, timezone or "UTC")
+        case None, None, (shortest, longest):
+            return Adaptive(seconds_of(shortest), seconds_of(longest))
+    raise ValueError("say how often: exactly one of every, cron and adaptive")

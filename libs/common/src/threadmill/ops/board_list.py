@@ -25,18 +25,22 @@ class Row:
     now_ms: int
 
     @property
+    def is_due(self) -> bool:
+        return self.due_ms is not None and self.due_ms <= self.now_ms
+
+    @property
     def late_ms(self) -> int:
         return max(0, self.now_ms - self.due_ms) if self.due_ms is not None else 0
 
 
 def rows(deployment: Deployment, source: str | None = None) -> list[Row]:
     """All boards, those that are due first at the top, paused ones at the end."""
-    client, found = deployment.client, []
+    client, found = deployment.client, list[Row]()
     now_ms = clock_ms(client)
     for lane in deployment.lanes(source):
         schedule = Schedule(lane)
-        for read in schedule.read(client, list(schedule.ids(client))):
-            found.append(Row(lane.source, read.id, known_board(lane, read), read.due_ms, now_ms))
+        reads = schedule.read(client, list(schedule.ids(client)))
+        found += [Row(lane.source, read.id, known_board(lane, read), read.due_ms, now_ms) for read in reads]
     return sorted(found, key=lambda row: (row.due_ms is None, row.due_ms or 0, row.source, row.id))
 
 

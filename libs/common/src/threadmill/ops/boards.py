@@ -15,7 +15,7 @@ from threadmill.store.calls import run
 from threadmill.store.schedule import BATCH, Change, Read, Schedule, clock_ms
 
 ATTEMPTS = 20
-"""A board that others change between each reading and writing, so many times in a row, is a fault and no coincidence."""
+"""A board that others change so many times between a reading and a writing is a fault and no coincidence."""
 
 Edit = Callable[[Lane, Read], Change | None]
 """What becomes of a board of a lane; None: it stays as it is."""
@@ -28,7 +28,7 @@ def _untold(_: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of a boards file: how many boards were new to Redis, other than there, no longer in the file, the same."""
+    """What came of a boards file: how many boards were new, other than before, no longer in the file, the same."""
 
     added: int = 0
     changed: int = 0
@@ -37,9 +37,9 @@ class Loaded:
 
 
 def load(deployment: Deployment, boards: Sequence[Board], progress: Progress = _untold) -> Loaded:
-    """Make the schedule what the file says. Boards that left it go; those an operator added stay, unless it has them too.
+    """Make the schedule what the file says. Boards that left it go; those that an operator added stay.
 
-    A board that is new is due at once; one that stays keeps its due time, unless it is to be scanned at other intervals.
+    A new board is due at once; one that stays keeps its due time, unless it is to be scanned at other intervals.
     """
     wanted: dict[Lane, dict[str, Board]] = {lane: {} for lane in deployment.lanes()}
     for board in boards:
@@ -64,7 +64,7 @@ def load(deployment: Deployment, boards: Sequence[Board], progress: Progress = _
 
 
 def put(deployment: Deployment, boards: Sequence[Board], progress: Progress = _untold) -> int:
-    """Put boards of one source on the schedule, or change those that are on it; answers for how many it did anything."""
+    """Put boards of one source on the schedule, or change those that are on it; answers how many it changed."""
     wanted = {board.id: board for board in boards}
     now_ms = clock_ms(deployment.client)
 
@@ -155,9 +155,7 @@ def _known(deployment: Deployment, source: Source, ids: Sequence[str]) -> list[s
     return list(dict.fromkeys(ids))
 
 
-def _each(
-    deployment: Deployment, source: Source, ids: Sequence[str], edit: Edit, progress: Progress = _untold
-) -> int:
+def _each(deployment: Deployment, source: Source, ids: Sequence[str], edit: Edit, progress: Progress = _untold) -> int:
     lanes = _by_lane(deployment, source, ids)
     return sum(len(_revise(deployment, lane, some, edit, progress)) for lane, some in lanes.items())
 
@@ -169,10 +167,8 @@ def _by_lane(deployment: Deployment, source: Source, ids: Iterable[str]) -> dict
     return lanes
 
 
-def _revise(
-    deployment: Deployment, lane: Lane, ids: Sequence[str], edit: Edit, progress: Progress
-) -> list[Change]:
-    """Read, edit and write boards in batches, and again those that somebody else changed meanwhile; what was changed."""
+def _revise(deployment: Deployment, lane: Lane, ids: Sequence[str], edit: Edit, progress: Progress) -> list[Change]:
+    """Read, edit and write boards in batches, and again those that somebody else changed meanwhile; the changes."""
     client, schedule, made = deployment.client, Schedule(lane), []
     for at in range(0, len(ids), BATCH):
         batch = left = list(ids[at : at + BATCH])

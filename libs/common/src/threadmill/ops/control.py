@@ -1,4 +1,4 @@
-"""Live control: pausing and draining stages, their rate and concurrency, a job's priority. Kept in Redis; no restarts."""
+"""Live control: pausing and draining stages, rates, concurrency, priorities. Kept in Redis, followed at once."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ WRITER_SILENCE_MS = 30_000
 
 
 def is_healthy(deployment: Deployment, service: str) -> bool:
-    """A stage's worker or a dispatcher of this host has reported lately, or an item writer of this host has read lately."""
+    """A stage's worker or a dispatcher of this host has reported lately, or an item writer has read lately."""
     host = socket.gethostname()[:12]
     if service == "dispatcher":
         dispatchers = (name for lane in deployment.lanes() for name in alive(deployment.client, lane))

@@ -60,32 +60,30 @@ def check_header(line: bytes, stage: Stage) -> None:
 
 
 def to_line(piece: Piece, lane: Lane, version: str) -> bytes:
-    """A piece that can be read, and the version at which its key is known, as one line."""
+    """A piece that can be sent, and the version at which its key is known, as one line."""
     body: dict[str, Any] = {"queue": str(piece.place), "source": lane.source, "partition": lane.partition}
-    if piece.letter is not None:
-        letter = piece.letter
+    letter = piece.letter
+    if letter is not None:
         body |= {"kind": letter.kind, "reason": letter.reason, "error": letter.error, "at_ms": letter.at_ms}
-    if isinstance(piece.what, Record):
-        body |= _record_body(piece.what, piece)
-        if version:
-            body["version"] = version
+    if letter is not None and letter.record is None:
+        # Its very bytes: nobody may have been able to read them.
+        body |= {"bytes": base64.b64encode(letter.body).decode(), "job": letter.job, "version": version}
     elif isinstance(piece.what, Task):
-        body["task"] = orjson.Fragment(replace(piece.what, version=version or piece.what.version, job=piece.job).to_json())
-        if piece.letter is not None and piece.history:
-            body["history"] = [_death_body(death) for death in piece.history]
-    else:
-        body |= {"bytes": base64.b64encode(piece.what).decode(), "job": piece.job}
-        if piece.history:
-            body["history"] = [_death_body(death) for death in piece.history]
+        task = replace(piece.what, version=version or piece.what.version, job=piece.job)
+        body["task"] = orjson.Fragment(task.to_json())
+    elif isinstance(piece.what, Record):
+        body |= _record_body(piece.what) | {"version": version}
+    if piece.history and piece.place not in STREAMS:
+        body["history"] = [_death_body(death) for death in piece.history]
     if piece.place is Place.DELAYED:
         body["due_ms"] = piece.at_ms
-    return orjson.dumps(body)
+    return orjson.dumps({name: value for name, value in body.items() if value not in ("", 0)})
 
 
 def can_be_sent(piece: Piece) -> bool:
-    """Whether it can be written down so that it can be put back: a letter always, and work that can be read."""
-    if piece.letter is not None:
-        return piece.letter.kind in {"request", "task"} and (piece.letter.kind == "task" or piece.key != "")
+    """Whether it can be written down so that it can be put back."""
+    if piece.letter is not None and piece.letter.kind == "task":
+        return True
     return piece.readable and piece.key != ""
 
 
@@ -106,12 +104,9 @@ def from_line(line: bytes, deployment: Deployment, stage: Stage) -> Parcel:
         what = Waiting(record, key, version, due_ms)
     if body:
         raise ConfigError(f"it has unknown fields: {', '.join(sorted(body))}")
-    key = what.key
-    if key:
-        params = what.params if isinstance(what, Task) else {}
-        if not isinstance(what, Parked):
-            source.rules(stage.name).check(key, params)
-    home = deployment.lane_of(source, key)
+    if not isinstance(what, Parked):
+        source.rules(stage.name).check(what.key, what.params if isinstance(what, Task) else {})
+    home = deployment.lane_of(source, what.key)
     lanes = [lane for lane in deployment.lanes(source.name) if lane.partition == partition]
     return Parcel(lanes[0] if lanes else home, place, what)
 
@@ -119,18 +114,15 @@ def from_line(line: bytes, deployment: Deployment, stage: Stage) -> Parcel:
 # Bodies ---------------------------------------------------------------------------------------------------------------
 
 
-def _record_body(record: Record, piece: Piece) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _record_body(record: Record) -> dict[str, Any]:
+    return {
         "job": record.job,
         "run": record.run,
         "priority": record.priority,
         "deliveries": record.deliveries,
         "failures": record.failures,
+        "payload": orjson.Fragment(record.payload),
     }
-    body = {name: value for name, value in body.items() if value}
-    if piece.history:
-        body["history"] = [_death_body(death) for death in piece.history]
-    return body | {"payload": orjson.Fragment(record.payload)}
 
 
 def _record(body: dict[str, Any], source: str, stage: Stage) -> tuple[Record, str, str]:
@@ -164,18 +156,17 @@ def _parked(body: dict[str, Any], source: str, stage: Stage) -> Parked:
         return Parked(DeadLetter.of(record, reason, error, at_ms), key, version)
     if kind != "task":
         raise ConfigError(f"a letter's kind is request or task, not {kind!r}")
-    history = _history(body)
-    if "task" in body:
-        task = _task(body, source, stage)
-        letter = DeadLetter("", reason, kind, at_ms, error, task.job, task.to_json(), 0, 0, history)
-        return Parked(letter, task.key, task.version)
-    job = _take(body, "job", str, "")
-    Task(stage.name, source, "1", job=job).checked()
+    job, version, history = _take(body, "job", str, ""), _take(body, "version", str, ""), _history(body)
+    Task(stage.name, source, "any", job=job, version=version).checked()
     try:
         data = base64.b64decode(_take(body, "bytes", str, ""), validate=True)
     except binascii.Error as problem:
         raise ConfigError(f"its bytes are no base64: {problem}") from None
-    return Parked(DeadLetter("", reason, kind, at_ms, error, job, data, 0, 0, history), "", "")
+    try:
+        key = Task.from_json(data, source=source, stage=stage.name).key
+    except TaskError:
+        key = ""
+    return Parked(DeadLetter("", reason, kind, at_ms, error, job, data, 0, 0, history), key, version)
 
 
 def _death_body(death: Death) -> dict[str, Any]:

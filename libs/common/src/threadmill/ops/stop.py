@@ -1,10 +1,11 @@
-"""Being told to stop: SIGTERM or SIGINT as a flag, and pauses that it cuts short. And being told to read a file again."""
+"""Being told to stop (SIGTERM, SIGINT) or to read a file again (SIGHUP): flags, and pauses that they cut short."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -50,7 +51,5 @@ class Stop:
             self.reload_requested = True
         else:
             self.requested = True
-        try:
+        with suppress(BlockingIOError):  # it is full of what was told before, and wakes just as well
             os.write(self._told, b"\0")
-        except BlockingIOError:  # it is full of what was told before, and wakes just as well
-            pass

@@ -52,7 +52,7 @@ def export(
     take: bool = False,
     told: Callable[[int], None] = lambda _: None,
 ) -> Exported:
-    """Write the pieces of these places to `file`, after a header; with `take` those that were written leave the stage."""
+    """Write the pieces of these places to `file`, after a header; with `take` those written leave the stage."""
     done = Exported()
     file.write(header(stage) + b"\n")
     for lane in deployment.lanes(source):
@@ -119,9 +119,10 @@ def import_(
     again: str = "",
     told: Callable[[int], None] = lambda _: None,
 ) -> Imported:
-    """Put back what is in a file that was checked. `again`: something new, to put back what was put back in the last day.
+    """Put back what is in a file that was checked.
 
-    Batches are told apart by their content and their place in the file: what was interrupted may be said again.
+    Batches are told apart by their content and their place in the file, so that what was interrupted may be said again.
+    `again`: something new, for what was put back in the last day to be put back once more.
     """
     client, done = deployment.client, Imported()
     held = [(lane, job) for lane, job in jobs]

@@ -63,7 +63,7 @@ class Worker:
 def crew(deployment: Deployment) -> list[Worker]:
     """Every process that Redis knows of: workers stage by stage, then item writers, then dispatchers."""
     client, lanes, now = deployment.client, deployment.lanes(), now_ms(deployment.client)
-    found = []
+    found: list[Worker] = []
     for stage in STAGES.values():
         hands = [(lane, hand) for lane in lanes for hand in workers(client, lane, stage.name)]
         found += _merged(stage.service, stage.name, hands, now - SILENCE_MS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadmill.model.keys import Lane
-from threadmill.store.calls import Command, run, run_all
+from threadmill.store.calls import Arg, Command, run, run_all
 from threadmill.store.connection import BLOCK_MS, Client
 
 
@@ -44,7 +44,16 @@ class EventStreams:
 
     def wait(self) -> list[Event]:
         """What came since, as soon as there is any; nothing after two seconds."""
-        command = ("XREAD", "COUNT", 500, "BLOCK", BLOCK_MS, "STREAMS", *self._after, *self._after.values())
+        command: tuple[Arg, ...] = (
+            "XREAD",
+            "COUNT",
+            500,
+            "BLOCK",
+            BLOCK_MS,
+            "STREAMS",
+            *self._after,
+            *self._after.values(),
+        )
         found = []
         for key, entries in run(self._client, Command(command, lambda reply: reply or ())):
             self._after[key] = entries[-1][0]

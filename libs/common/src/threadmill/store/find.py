@@ -1,4 +1,4 @@
-"""Looking for a key: through every place of a stage, in portions, so that Redis is never held for more than a few ms."""
+"""Looking for a key in every place of a stage, in portions: Redis is never held for more than a few ms."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Search:
     def pieces(self) -> Iterator[Piece]:
         """Every piece of work of the key, as it is found.
 
-        Places are looked through in the order in which work moves, so that what moves meanwhile may be met twice, but is
-        not missed, unless it goes back to wait.
+        Places are looked through in the order in which work moves: what moves meanwhile may be met twice, but is not
+        missed, unless it goes back to wait.
         """
         yield from self._entries(self._keys.express, express=True)
         yield from self._entries(self._keys.tasks, express=False)
@@ -80,19 +80,19 @@ class Search:
 
     def _members(self, queue: str, place: Place) -> Iterator[Piece]:
         pattern = f"*{escaped(self._reference)}*"
-        cursor, met, left = b"0", set(), self._count("ZCARD", queue)
+        cursor, met, left = 0, set(), self._count("ZCARD", queue)
         while True:
-            command = ("ZSCAN", queue, cursor, "MATCH", pattern, "COUNT", PORTION)
-            cursor, values = run(self._client, Command(command, list))
-            for member, score in zip(values[::2], values[1::2], strict=True):
+            reply: Any = self._client.zscan(queue, cursor, match=pattern, count=PORTION)
+            cursor, members = reply
+            for member, score in members:
                 if member not in met:
                     met.add(member)
-                    due = int(float(score)) if place is Place.DELAYED else 0
+                    due = int(score) if place is Place.DELAYED else 0
                     piece = of_member(place, member, due, before=self._rank(queue, member))
                     if self._mine(piece):
                         yield piece
-            left = self._looked(left, over=cursor == b"0")
-            if cursor == b"0":
+            left = self._looked(left, over=cursor == 0)
+            if cursor == 0:
                 return
 
     def _rank(self, queue: str, member: bytes) -> int | None:
@@ -103,7 +103,11 @@ class Search:
         for lease_id, member in self._values(self._keys.leased, "", self._reference):
             expiry: Any = self._client.zscore(self._keys.leases, lease_id)
             piece = of_member(
-                Place.LEASED, member, int(expiry or 0), id_=lease_id, holder=holder_of(lease_id.decode("utf-8", "replace"))
+                Place.LEASED,
+                member,
+                int(expiry or 0),
+                id_=lease_id,
+                holder=holder_of(lease_id.decode("utf-8", "replace")),
             )
             if self._mine(piece):
                 yield piece

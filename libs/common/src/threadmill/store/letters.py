@@ -36,9 +36,7 @@ class Death:
 def written(history: Sequence[Death]) -> bytes:
     """A history as `remember` writes it."""
     return b"".join(
-        b"\x1d".join(
-            (b"%d" % d.at_ms, _short(d.reason), b"%d" % d.deliveries, b"%d" % d.failures, _short(d.error))
-        )
+        b"\x1d".join((b"%d" % d.at_ms, _short(d.reason), b"%d" % d.deliveries, b"%d" % d.failures, _short(d.error)))
         + b"\x1e"
         for d in history[-10:]
     )

@@ -110,14 +110,21 @@ def of_letter(letter: DeadLetter, lane: Lane, stage: str) -> Piece:
     if letter.record is not None:
         return _of_record(kept, letter.record)
     try:
-        return _of_task(kept, Task.from_json(letter.body, source=lane.source, stage=stage))
+        # The books know it by the letter's job: what the task says of its own was never looked at.
+        return replace(_of_task(kept, Task.from_json(letter.body, source=lane.source, stage=stage)), job=letter.job)
     except TaskError:
         return kept
 
 
 def _of_task(kept: Piece, task: Task) -> Piece:
     return replace(
-        kept, what=task, job=kept.job or task.job, key=task.key, known=task.known, force=task.force, priority=task.priority
+        kept,
+        what=task,
+        job=kept.job or task.job,
+        key=task.key,
+        known=task.known,
+        force=task.force,
+        priority=task.priority,
     )
 
 

@@ -134,4 +134,3 @@ def _letters(client: redis.Redis, lane: Lane, stage: str, size: int) -> Portions
 
 def _listed(reply: Any) -> list[Any]:
     return list(reply)
-

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from threadmill.model.config import Config
-from threadmill.model.errors import ConfigError, ThreadmillError
-from threadmill.model.source import configured_sources
+from threadmill.model.errors import ConfigError, TaskError, ThreadmillError
+from threadmill.model.source import StageRules, configured_sources
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
 
@@ -118,6 +118,15 @@ def read_ids(ids: Sequence[str] | None, file: Path | None) -> Given:
     for key, place in found:
         places.setdefault(key, place)
     return Given(places, len(found) - len(places))
+
+
+def check_ids(rules: StageRules, given: Given, params: dict[str, str]) -> None:
+    """Before anything is done with them; a bad id is named by its line."""
+    for key, place in given.places.items():
+        try:
+            rules.check(key, params)
+        except TaskError as error:
+            raise TaskError(error.reason, f"{place}: {error}. Nothing was done" if place else str(error)) from None
 
 
 def _text_of(file: Path, name: str) -> str:

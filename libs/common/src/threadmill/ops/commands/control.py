@@ -28,7 +28,13 @@ def pause_command(stage: StageName, source: Source = None, as_json: Json = False
     """Request no more pages of a stage: those under way are finished, the others wait. See resume."""
     chosen, deployment = _chosen(stage, source)
     control.pause(deployment, chosen, source)
-    _tell(chosen, "paused", source, as_json, f"{stage} is paused; pages under way are finished (threadmill resume {stage})")
+    _tell(
+        chosen,
+        "paused",
+        source,
+        as_json,
+        f"{stage} is paused; pages under way are finished (threadmill resume {stage})",
+    )
 
 
 @app.command(name="resume", epilog="Example: threadmill resume comment")
@@ -44,7 +50,9 @@ def drain_command(stage: StageName, source: Source = None, as_json: Json = False
     """Admit no new tasks to a stage, and work off what was admitted. See resume."""
     chosen, deployment = _chosen(stage, source)
     control.drain(deployment, chosen, source)
-    _tell(chosen, "draining", source, as_json, f"{stage} drains: new tasks wait in its stream (threadmill resume {stage})")
+    _tell(
+        chosen, "draining", source, as_json, f"{stage} drains: new tasks wait in its stream (threadmill resume {stage})"
+    )
 
 
 @app.command(name="rate", epilog="Example: threadmill rate bbs 2.5")

@@ -37,8 +37,9 @@ def jobs_command(
 
 @app.command(
     name="job",
-    epilog="Example: threadmill job 1428571003 --wait --stored --timeout 600. Exit status: 0 finished without dead letters "
-    "(without --wait: as far as it is), 1 dead letters, 2 no such job, 3 Redis, 4 not finished in time.",
+    epilog="Example: threadmill job 1428571003 --wait --stored --timeout 600\n\n"
+    "Exit status: 0 no dead letters (with --wait: and finished), 1 dead letters, 2 no such job, 3 Redis, "
+    "4 not finished in time.",
 )
 def job_command(
     job: Annotated[str, typer.Argument(metavar="ID", help="The job's id, as submit printed it.")],
@@ -65,9 +66,7 @@ def job_command(
     raise typer.Exit(_status(shown, over=over, timeout=timeout))
 
 
-def _awaited(
-    deployment: Deployment, job: str, *, stored: bool, timeout_s: float | None, quiet: bool
-) -> jobs.Awaited:
+def _awaited(deployment: Deployment, job: str, *, stored: bool, timeout_s: float | None, quiet: bool) -> jobs.Awaited:
     with progress(quiet=quiet) as bar:
         task = bar.add_task(f"job {job}", total=None)
 
@@ -111,7 +110,9 @@ def events_command(
 
 def _show(events: list[Event], as_json: bool) -> None:
     for event in events:
-        fields = {name: int(text) if text.isdecimal() and name != "key" else text for name, text in event.fields.items()}
+        fields = {
+            name: int(text) if text.isdecimal() and name != "key" else text for name, text in event.fields.items()
+        }
         fields["job"] = event.fields.get("job", "")
         if as_json:
             print_json({"at": utc_text(event.at_ms), "source": event.lane.source, **fields})

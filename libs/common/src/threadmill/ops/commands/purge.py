@@ -40,7 +40,7 @@ def purge_command(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Throw waiting work away. It counts as done and dropped, and may be submitted again. Leased pages are left alone."""
+    """Throw waiting work away: it counts as done, and may be submitted again. Leased pages are left alone."""
     one, places = stage_argument(stage), places_named(queue, REMOVABLE)
     deployment = connected()
     held = {place: held_in(deployment, one, [place], source) for place in places}

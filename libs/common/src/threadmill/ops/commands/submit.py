@@ -7,17 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from threadmill.model.errors import ConfigError, TaskError
-from threadmill.model.source import Source
-from threadmill.model.stages import LIST, Stage
+from threadmill.model.errors import ConfigError
+from threadmill.model.stages import LIST
 from threadmill.ops.commands.common import (
-    Given,
     IdFile,
     Ids,
     Json,
     Params,
     SourceName,
     StageName,
+    check_ids,
     connected,
     out,
     print_json,
@@ -81,7 +80,7 @@ def _submit(
     given, params = read_ids(ids, file), read_params(param)
     deployment, one = connected(), stage_argument(stage)
     site = deployment.source(source)
-    _check(site, one, given, params)
+    check_ids(site.rules(one.name), given, params)
     keys = list(given.places)
     with progress(quiet=as_json or len(keys) < 1000) as bar:
         task = bar.add_task("submitting", total=len(keys))
@@ -102,13 +101,3 @@ def _submit(
         out.print(f"job [bold]{done.job}[/]: {done.submitted} submitted to {stage}{known}")
         if given.doubles:
             out.print(f"{given.doubles:,} ids were given more than once, and submitted once")
-
-
-def _check(source: Source, stage: Stage, given: Given, params: dict[str, str]) -> None:
-    """Before anything is submitted; a bad id is named by its line."""
-    rules = source.rules(stage.name)
-    for key, place in given.places.items():
-        try:
-            rules.check(key, params)
-        except TaskError as error:
-            raise TaskError(error.reason, f"{place}: {error}. Nothing was submitted" if place else str(error)) from None

@@ -75,7 +75,10 @@ def export_command(
         return
     _say(told, f"{written:,} tasks and pages of {one.name} exported{', and taken out of it' if take else ''}")
     if done.gone:
-        _say(told, f"{done.gone:,} of them were leased meanwhile, and stay with their workers, though they are in the file")
+        _say(
+            told,
+            f"{done.gone:,} of them were leased meanwhile, and stay with their workers, though they are in the file",
+        )
     if done.unreadable:
         _say(told, f"{done.unreadable:,} entries are no work that could be read; they were left where they are")
 
@@ -99,15 +102,16 @@ def import_command(
             content.seek(0)
             task = bar.add_task("importing", total=size)
             salt = secrets.token_hex(8) if again else ""
-            done = transfer.import_(
-                deployment, one, content, jobs, again=salt, told=lambda n: bar.advance(task, n)
-            )
+            done = transfer.import_(deployment, one, content, jobs, again=salt, told=lambda n: bar.advance(task, n))
     if as_json:
         print_json({"imported": dict(done.restored), "imported_before": done.before})
         return
     _say(out, f"{sum(done.restored.values()):,} tasks and pages imported into {one.name}")
     if done.before:
-        _say(out, f"{done.before:,} were imported already in the last day and left alone (--again imports them once more)")
+        _say(
+            out,
+            f"{done.before:,} were imported already in the last day and left alone (--again imports them once more)",
+        )
 
 
 @contextmanager

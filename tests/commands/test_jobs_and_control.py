@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from end_to_end.command_line import Operate, command_line
+from commands.operator import Operator
 from threadmill.model.config import Config
 from threadmill.model.stages import DETAIL
 from threadmill.ops.deployment import Deployment
@@ -26,33 +26,25 @@ def deployment(client: Client, redis_server: EmbeddedRedis) -> Iterator[Deployme
     deployment.client.close()
 
 
-@pytest.fixture
-def operate(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Operate:
-    url = deployment.config.redis_url.get_secret_value()
-    return command_line({"THREADMILL_REDIS_URL": url, "THREADMILL_SOURCES": SOURCE}, monkeypatch, capsys)
-
-
 def ask(deployment: Deployment, *posts: str, job: str = "") -> Submission:
     return submit(deployment, deployment.source(None), DETAIL, posts, job=job or new_job_id(), force=True)
 
 
-def test_a_job_is_waited_for_in_vain(deployment: Deployment, operate: Operate) -> None:
+def test_a_job_is_waited_for_in_vain(deployment: Deployment, threadmill: Operator) -> None:
     # Given a job nobody works on
     job = ask(deployment, "1", "2", "3").job
     # When it is waited for; then the command says how much is open, with a status of its own
-    said = operate("job", job, "--wait", "--timeout", "0.1")
+    said = threadmill("job", job, "--wait", "--timeout", "0.1")
     assert (said.status, "3 open" in said.err) == (4, True)
-    assert [each["job"] for each in operate("jobs", "--open", "--json").json] == [job]
-    assert (operate("job", job).status, job in operate("jobs").out) == (0, True)
+    assert [each["job"] for each in threadmill("jobs", "--open", "--json").json] == [job]
+    assert (threadmill("job", job).status, job in threadmill("jobs").out) == (0, True)
 
 
-def test_jobs_are_listed_newest_first_and_no_more_than_asked_for(deployment: Deployment, operate: Operate) -> None:
+def test_jobs_are_listed_newest_first_and_no_more_than_asked_for(deployment: Deployment, threadmill: Operator) -> None:
     jobs = [ask(deployment, str(number), job=f"job-{number}").job for number in range(5)]
     begun = deployment.lanes()[0].jobs
     deployment.client.zadd(begun, {job: 1000 + number for number, job in enumerate(jobs)})
-    assert [each["job"] for each in operate("jobs", "--json", "--limit", "3").json] == ["job-4", "job-3", "job-2"]
+    assert [each["job"] for each in threadmill("jobs", "--json", "--limit", "3").json] == ["job-4", "job-3", "job-2"]
 
 
 def test_a_submission_of_many_batches_is_announced_until_it_is_over(deployment: Deployment) -> None:
@@ -72,31 +64,31 @@ def test_a_submission_of_many_batches_is_announced_until_it_is_over(deployment: 
     assert (found.state, found.books.accepted) == ("open", {"detail": 1200})
 
 
-def test_what_operators_say_is_kept_shown_and_taken_back(deployment: Deployment, operate: Operate) -> None:
+def test_what_operators_say_is_kept_shown_and_taken_back(deployment: Deployment, threadmill: Operator) -> None:
     control = deployment.lanes()[0].stage("detail").control
 
     def field(name: str) -> bytes | None:
         return deployment.client.hget(control, name)
 
-    assert operate("rate", "bbs", "2.5", "--json").json == {"source": "bbs", "rate": 2.5}
-    assert (field("rate"), "2.5 requests/s" in operate("rate", "bbs").out) == (b"2.5", True)
-    assert operate("rate", "bbs", "unlimited", "--json").json["rate"] == 0
-    assert operate("rate", "bbs", "none", "--json").json["rate"] is None
-    assert operate("concurrency", "detail", "32", "--json").json == {"stage": "detail", "concurrency": 32}
-    assert (field("concurrency"), "32 downloads" in operate("concurrency", "detail").out) == (b"32", True)
-    assert operate("concurrency", "detail", "default", "--json").json["concurrency"] is None
-    assert operate("drain", "detail", "--source", "bbs", "--json").json["state"] == "draining"
-    assert operate("pause", "detail").status == 0
-    assert "detail (paused, draining)" in operate("status").out
-    assert operate("resume", "detail").status == 0
+    assert threadmill("rate", "bbs", "2.5", "--json").json == {"source": "bbs", "rate": 2.5}
+    assert (field("rate"), "2.5 requests/s" in threadmill("rate", "bbs").out) == (b"2.5", True)
+    assert threadmill("rate", "bbs", "unlimited", "--json").json["rate"] == 0
+    assert threadmill("rate", "bbs", "none", "--json").json["rate"] is None
+    assert threadmill("concurrency", "detail", "32", "--json").json == {"stage": "detail", "concurrency": 32}
+    assert (field("concurrency"), "32 downloads" in threadmill("concurrency", "detail").out) == (b"32", True)
+    assert threadmill("concurrency", "detail", "default", "--json").json["concurrency"] is None
+    assert threadmill("drain", "detail", "--source", "bbs", "--json").json["state"] == "draining"
+    assert threadmill("pause", "detail").status == 0
+    assert "detail (paused, draining)" in threadmill("status").out
+    assert threadmill("resume", "detail").status == 0
     assert (field("paused"), field("draining"), field("rate"), field("concurrency")) == (None,) * 4
 
 
-def test_a_job_is_put_behind_others(deployment: Deployment, operate: Operate) -> None:
+def test_a_job_is_put_behind_others(deployment: Deployment, threadmill: Operator) -> None:
     # (what becomes of the queues: tests/store/test_jobs.py)
     job = ask(deployment, "7").job
-    assert operate("priority", job, "-5", "--json").json == {"job": job, "priority": -5, "placed": 0}
-    assert operate("job", job, "--json").json["priority"] == -5
+    assert threadmill("priority", job, "-5", "--json").json == {"job": job, "priority": -5, "placed": 0}
+    assert threadmill("job", job, "--json").json["priority"] == -5
 
 
 WRONG = {
@@ -117,8 +109,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
-def test_what_makes_no_sense_is_told_in_plain_words(operate: Operate, arguments: tuple[str, ...]) -> None:
-    said = operate(*arguments)
+def test_what_makes_no_sense_is_told_in_plain_words(threadmill: Operator, arguments: tuple[str, ...]) -> None:
+    said = threadmill(*arguments)
     assert (said.status, WRONG[arguments] in said.err) == (2, True), said.err
 
 
@@ -137,16 +129,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_without_redis_a_command_says_so(
-    operate: Operate, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("THREADMILL_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
-    said = operate(*arguments)
+def test_without_redis_a_command_says_so(threadmill: Operator, arguments: tuple[str, ...]) -> None:
+    threadmill.set("THREADMILL_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
+    said = threadmill(*arguments)
     assert (said.status, "does not answer" in said.err) == (3, True), said.err
 
 
-def test_in_an_empty_redis_there_is_nothing(operate: Operate) -> None:
-    assert operate("jobs").out == "nothing was submitted yet\n"
-    assert operate("jobs", "--open").out == "every job is finished\n"
-    assert operate("jobs", "--json").json == []
-    assert operate("events").out == ""
+def test_in_an_empty_redis_there_is_nothing(client: Client, threadmill: Operator) -> None:
+    assert threadmill("jobs").out == "nothing was submitted yet\n"
+    assert threadmill("jobs", "--open").out == "every job is finished\n"
+    assert threadmill("jobs", "--json").json == []
+    assert threadmill("events").out == ""
