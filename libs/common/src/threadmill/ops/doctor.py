@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -61,10 +60,14 @@ def _durability(client: Client, url: str) -> Durability:
 
 def _keys(config: Config, client: Client) -> Iterator[Finding]:
     """What somebody else wrote under our keys, or a release to come did."""
-    with suppress(ThreadmillError):  # sources that cannot be read have their own finding
+    try:
         lanes = [lane for source in configured_sources(config) for lane in lanes_of(source, config)]
         found = faults(client, lanes)
         yield Finding("keys", ERROR, unreadable(found)) if found else Finding("keys", OK, "all can be read")
+    except ThreadmillError:  # sources that cannot be read have their own finding
+        return
+    except STORE_FAILURES as error:
+        yield Finding("keys", WARNING, f"cannot be looked at: {error}")
 
 
 def _try(subject: str, look: Callable[[], str], failing: str = ERROR) -> Finding:

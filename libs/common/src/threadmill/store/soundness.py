@@ -53,7 +53,7 @@ def faults(client: Client, lanes: Sequence[Lane]) -> list[Fault]:
     """The keys of these lanes that cannot be read; at most `MOST`. Reads all keys' types, if those with names are sound."""
     found: list[Fault] = []
     for lane in lanes:
-        found += _faults(client, list(_named(lane)))
+        found += _faults(client, list(named(lane)))
     if found:
         return found[:MOST]
     for lane in lanes:
@@ -98,7 +98,7 @@ def _in_zset(pairs: Pairs) -> str:
     return ""
 
 
-def _named(lane: Lane) -> Iterator[Kept]:
+def named(lane: Lane) -> Iterator[Kept]:
     """The keys whose names are known beforehand."""
     counts = ((ANY_FIELD, COUNT),)
     yield Kept(lane.items, "stream")

@@ -11,13 +11,11 @@ _MEANINGS = (
         "command not allowed when used memory > 'maxmemory'",
         "is full and takes nothing new: let workers drain it, or raise its maxmemory",
     ),
-    ("READONLY", "is a replica and takes no work: set THREADMILL_REDIS_URL to its primary"),
+    ("read only replica", "is a replica and takes no work: set THREADMILL_REDIS_URL to its primary"),
     ("MISCONF", "cannot write to its disk and takes no work: its log says why"),
     ("NOREPLICAS", "has too few replicas to take work: see its min-replicas-to-write"),
-    ("CLUSTERDOWN", "is a Redis Cluster, which is not supported: set THREADMILL_REDIS_URL to a single server"),
-    ("MOVED", "is a Redis Cluster, which is not supported: set THREADMILL_REDIS_URL to a single server"),
     ("BUSY ", "is busy with somebody's script: try again, or end it with redis-cli SCRIPT KILL"),
-    ("MASTERDOWN", "is a replica that has lost its primary: set THREADMILL_REDIS_URL to the primary"),
+    ("Link with MASTER is down", "is a replica that has lost its primary: set THREADMILL_REDIS_URL to the primary"),
     ("unknown command", "does not know a command that Threadmill needs: Redis 6.2 or newer is needed, with scripts"),
 )
 _UNREADABLE = ("WRONGTYPE", "not an integer", "not a float", "user_script", "Error running script", "script: ")

@@ -39,7 +39,9 @@ app = typer.Typer()
 @app.command(name="trace", epilog="Example: threadmill trace 4711")
 def trace_command(
     key: Annotated[str, typer.Argument(metavar="ID", help="A post's id, or a forum's.")],
-    stage: Annotated[str | None, typer.Option("--stage", autocompletion=complete_stages, help="Look in this stage only.")] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", autocompletion=complete_stages, help="Look in this stage only.")
+    ] = None,
     source: SourceName = None,
     as_json: Json = False,
 ) -> None:
