@@ -150,6 +150,7 @@ def _scanned(client: Client, lane: Lane) -> Iterator[list[Kept]]:
 
 def _families(lane: Lane) -> Iterator[tuple[str, str, tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...]]]:
     yield lane.jobs_prefix, "hash", ((_JOB_COUNTS, COUNT),)
+    yield f"{lane.looks}:", "zset", ()
     for stage in STAGES:
         keys = lane.stage(stage)
         yield keys.seen_part("v:"), "hash", ()

@@ -292,7 +292,7 @@ def configured_marks(config: Config) -> Marks:
 def _leased(reply: list[Any]) -> Leased:
     waiting, look_again_ms, state, concurrency, *leased = reply
     ids, records = leased[::2], leased[1::2]
-    leases = [Lease(i.decode(), Record.parse(record)) for i, record in zip(ids, records, strict=True)]
+    leases = [Lease(i.decode(), Record.salvaged(record)) for i, record in zip(ids, records, strict=True)]
     return Leased(leases, waiting, look_again_ms, state.decode(), concurrency or None)
 
 

@@ -129,7 +129,7 @@ def sum_books(lanes: Iterable[Mapping[bytes, bytes]], now_ms: int) -> JobBooks:
     tables: dict[str, dict[str, int]] = {name: {} for name in ("accepted", "done", "dead", "items", "filtered")}
     for lane in lanes:
         for name, value in lane.items():
-            stage, _, field = name.decode().rpartition(":")
+            stage, _, field = name.decode("utf-8", "replace").rpartition(":")
             if field == "open":
                 open_work += int(value)
             elif field == "finished_at":

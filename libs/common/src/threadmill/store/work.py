@@ -36,6 +36,14 @@ class Record:
         deliveries, failures, history = past.split(_PAST, 2) if past else (0, 0, b"")
         return cls(job.decode(), run.decode(), int(priority or 0), int(deliveries), int(failures), history, payload)
 
+    @classmethod
+    def salvaged(cls, data: bytes) -> Record:
+        """The same of whatever lay in the queue: what is no record is a payload, which its worker parks."""
+        try:
+            return cls.parse(data)
+        except ValueError:
+            return cls("", "", 0, 0, 0, b"", data)
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:

@@ -25,7 +25,7 @@ UNBROKEN = 10_000
 
 
 def _console(stream: TextIO, *, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, width=None if stream.isatty() or "COLUMNS" in os.environ else UNBROKEN)
+    return Console(stderr=stderr, emoji=False, width=None if stream.isatty() or "COLUMNS" in os.environ else UNBROKEN)
 
 
 out = _console(sys.stdout)

@@ -9,22 +9,24 @@ for i = 2, #ARGV do
   local letter = redis.call("HGET", dead, ARGV[i])
   if letter then
     local reason, kind, at, err, body = string.match(letter, "^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$")
+    local task_job, task_history, bytes = string.match(body or "", "^([^\31]*)\31([^\31]*)\31(.*)$")
     if kind == "request" then
       local job, run, priority, deliveries, failures, history, payload = parse(body)
       history = remember(history, at, reason, deliveries, failures, err)
       local record = compose(job, run, priority, "0", "0", history, payload)
       place(requests, jobs_root, job, member_of(sequence(stats, 1), record), priority, score)
       count_job(job, stage, "dead", -1)
-    else
-      local job, history, bytes = string.match(body, "^([^\31]*)\31([^\31]*)\31(.*)$")
-      redis.call("XADD", tasks, "*", "task", bytes, "j", job, "h", remember(history, at, reason, "0", "0", err))
+    elseif bytes then
+      redis.call("XADD", tasks, "*", "task", bytes, "j", task_job, "h", remember(task_history, at, reason, "0", "0", err))
       count(stats, "streamed", 1)
-      count_job(job, stage, "dead", -1)
+      count_job(task_job, stage, "dead", -1)
     end
-    redis.call("HDEL", dead, ARGV[i])
-    redis.call("ZREM", index, ARGV[i])
-    count(stats, "replayed", 1)
-    replayed = replayed + 1
+    if bytes or kind == "request" then -- what is no letter stays
+      redis.call("HDEL", dead, ARGV[i])
+      redis.call("ZREM", index, ARGV[i])
+      count(stats, "replayed", 1)
+      replayed = replayed + 1
+    end
   end
 end
 flush(jobs_root, now_ms())

@@ -8,8 +8,10 @@ local US, FS = "\31", "\28"
 
 local RECORD = "^([^\31]*)\31([^\31]*)\31(%-?%d*)\31([^\31]*)\31(.*)$"
 
+-- What is no record is a payload and nothing else: the worker that leases it parks it with its bytes.
 local function parse(record)
   local job, run, priority, past, payload = string.match(record, RECORD)
+  if not job then return "", "", "", "0", "0", "", record end
   local deliveries, failures, history
   if past and past ~= "" then
     deliveries, failures, history = string.match(past, "^(%d*)\28(%d*)\28(.*)$")
@@ -157,7 +159,7 @@ local EXPRESS = 1000000
 
 local function place(requests, jobs_root, job, member, priority, score)
   priority = tonumber(priority) or 0
-  local seq = struct.unpack(">I8", member)
+  local seq = #member >= 8 and struct.unpack(">I8", member) or 0
   local at = priority >= EXPRESS and -1e15 or score(priority + boost(jobs_root, job), seq)
   redis.call("ZADD", requests, at, member)
 end
