@@ -97,7 +97,7 @@ def tasks(client: redis.Redis) -> None:
 def queued(client: redis.Redis) -> None:
     members = [b"", b"\xff", b"12345678a\x1fb\x1fx\x1f\x1f{}", b'12345678a\x1fb\x1f\x1f9\x1c9\x1cx\x1e\x1f{"k":"4711"}']
     for key in (DETAIL.requests, DETAIL.delayed):
-        client.zadd(key, {member: 1e15 for member in members})
+        client.zadd(key, dict.fromkeys(members, 1e15))
     client.hset(DETAIL.leased, mapping={b"\xff": members[1], b"w.1.1": members[2]})
     client.zadd(DETAIL.leases, {b"\xff": 1, b"w.1.1": 5, b"lonely": 1e15})
 

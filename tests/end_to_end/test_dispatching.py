@@ -171,6 +171,10 @@ def test_an_unreadable_board_is_nobodys_trouble_but_its_own(
     client.hset(lane.boards, "8", "no JSON")
     client.zadd(lane.looks_of(0), {"only looked at": 1})
     client.zadd(lane.schedule, {"only due": 1})
+    # And one whose id is no text
+    client.hset(lane.boards, b"\xff", b'{"every":"10m"}')
+    client.zadd(lane.looks_of(0), {b"\xff": 1})
+    client.zadd(lane.schedule, {b"\xff": 1})
     # When dispatchers look; then the others are scanned
     assert fleet.round() == 2
     assert sorted(fleet.scan()) == ["7", "9"]

@@ -83,6 +83,6 @@ def test_a_board_whose_id_is_no_text_keeps_no_dispatcher_from_the_others(shop: W
     schedule = Schedule(shop.lane)
     shop.client.hset(shop.lane.boards, b"\xff", b"{}")
     shop.client.zadd(shop.lane.looks, {"0": 0})
-    shop.client.zadd(f"{shop.lane.looks}:0", {b"\xff": 1})
+    shop.client.zadd(shop.lane.looks_of(0), {b"\xff": 1})
     (look,) = shop.run(schedule.due("d1", threshold=10)).looks
     assert look.board.id.encode("utf-8", "surrogateescape") == b"\xff"
