@@ -93,6 +93,13 @@ def dropped(shop: Workshop) -> None:
     shop.run(shop.store.drop(shop.letters()))
 
 
+def moved_and_dropped(shop: Workshop) -> None:
+    done_and_waiting(shop)
+    (entry,) = shop.read()
+    shop.run(shop.store.refuse([Refusal(entry, "refused-key", "it does not match")], express=False))
+    shop.run(shop.store.drop(shop.letters()))
+
+
 STATES = [
     (never, "never seen", "", "never seen"),
     (waiting, "waiting", "tasks", "its task waits in the task stream, 2 before it, since"),
@@ -108,6 +115,7 @@ STATES = [
     (done, "done", "", "ago), at version 3"),
     (gone, "gone", "", "there is no such thing any more"),
     (done_and_waiting, "waiting", "tasks", "before that, done"),
+    (moved_and_dropped, "known", "", "submitted again, at version 5, not done, and nowhere now"),
     (dropped, "known", "", "submitted once, not done, and nowhere now"),
 ]
 

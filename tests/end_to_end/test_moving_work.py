@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-from end_to_end.pipeline import Pipeline, pipeline
+from end_to_end.pipeline import pipeline
+from threadmill.model.stages import DETAIL
+from threadmill.ops import transfer
+from threadmill.ops.pieces import WAITING
 from waiting import wait_for
 
 
-def threadmill(rig: Pipeline, *arguments: str) -> str:
-    """Run the operator's command line on this deployment."""
-    command = [sys.executable, "-m", "threadmill", *arguments]
-    environment = {**os.environ, **rig.environment()}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 def test_a_crawl_whose_posts_were_taken_out_and_put_back_is_complete(tmp_path: Path) -> None:
-    with pipeline(tmp_path, forum=["--forums", "2", "--pages-per-forum", "2"]) as rig:
-        # Given boards that were scanned, and posts that wait, for no collector runs
-        rig.start("list")
-        job = rig.submit("list", ["1", "2"]).job
-        wait_for(
-            lambda: rig.books("list")["done"] and not rig.job(job).open - rig.books("detail")["tasks"], what="scans"
-        )
+    with pipeline(tmp_path, forum=["--forums", "1", "--pages-per-forum", "1"]) as rig:
+        # Given a board that was scanned, and posts that wait, for no collector runs
+        rig.start("list", "comment")
+        job = rig.submit("list", ["1"]).job
+        wait_for(lambda: rig.books("list")["done"] == 1, what="the scan")
         posts = rig.books("detail")["tasks"]
         assert posts > 0
-        # When they are taken out, the collectors come, and they are put back
-        file = str(tmp_path / "posts.jsonl")
-        threadmill(rig, "export", "detail", file, "--take", "--yes")
+        # When they are taken out, a collector comes, and they are put back
+        file = tmp_path / "posts.jsonl"
+        with file.open("xb") as target:
+            assert transfer.export(rig.deployment, DETAIL, WAITING, target, take=True).taken == posts
         assert rig.books("detail")["tasks"] == 0
         assert rig.job(job).finished
-        rig.start("detail", "comment")
-        assert f"{posts} tasks and pages imported" in threadmill(rig, "import", "detail", file)
+        rig.start("detail")
+        with file.open("rb") as content:
+            jobs = transfer.check(rig.deployment, DETAIL, content, lambda _: None)
+            content.seek(0)
+            assert transfer.import_(rig.deployment, DETAIL, content, jobs).restored == {"tasks": posts}
         # Then the crawl is complete, and the books of the job tell both
         books = rig.wait_until_done(job)
         assert rig.check().ok

@@ -26,13 +26,14 @@ def sentences(where: Whereabouts, now_ms: int) -> Iterator[str]:
         if not where.pieces:
             yield "never seen"
         return
-    version = f", at version {known.version}" if known.version else ""
+    at, version = _when(known.at_s * 1000, now_ms), f", at version {known.version}" if known.version else ""
+    again = bool(where.pieces) or known.earlier
+    if again and not where.pieces:
+        yield f"submitted again{version}, not done, and nowhere now: its dead letter was dropped, or it was exported"
     if known.outcome == "done":
-        before = "before that, done" if where.pieces else "done"
-        yield f"{before} {_when(known.at_s * 1000, now_ms)}{'' if where.pieces else version}"
+        yield f"before that, done {at}" if again else f"done {at}{version}"
     elif known.outcome == "gone":
-        before = "before that, gone" if where.pieces else "gone"
-        yield f"{before} {_when(known.at_s * 1000, now_ms)}: the site says that there is no such thing any more"
+        yield f"{'before that, gone' if again else 'gone'} {at}: the site says that there is no such thing any more"
     elif not where.pieces:
         yield f"submitted once{version}, not done, and nowhere now: its dead letter was dropped, or it was exported"
 

@@ -55,7 +55,7 @@ class Whereabouts:
                 return _STATES[place]
         if self.known is None:
             return NEVER_SEEN
-        return self.known.outcome or "known"
+        return "known" if self.known.earlier else self.known.outcome or "known"
 
     def as_json(self) -> dict[str, Any]:
         known = self.known
@@ -66,6 +66,7 @@ class Whereabouts:
             "state": self.state,
             "version": known.version if known else None,
             "outcome": (known.outcome or None) if known else None,
+            "outcome_of_this_version": bool(known and known.outcome and not known.earlier),
             "outcome_at": utc_text(known.at_s * 1000) if known and known.outcome else None,
             "pieces": [pieces.as_json(piece, self.lane) for piece in self.pieces],
         }
@@ -107,7 +108,7 @@ def _whereabouts(
 ) -> Whereabouts:
     found = list(_once(Search(deployment.client, lane, stage.name, key, told).pieces()))
     known = run(deployment.client, deployment.store(lane, stage).known(key))
-    if not found and known is not None and not known.outcome:
+    if not found and known is not None and (known.earlier or not known.outcome):
         # It may have gone back to a place that had been looked through.
         found = list(_once(Search(deployment.client, lane, stage.name, key).pieces()))
         known = run(deployment.client, deployment.store(lane, stage).known(key))

@@ -304,7 +304,8 @@ def _known(reply: list[Any]) -> Known | None:
     if not reply:
         return None
     version, outcome, at_s = reply
-    return Known(version.decode("utf-8", "replace"), {b"d": "done", b"g": "gone"}.get(outcome, ""), at_s)
+    names = {b"d": "done", b"g": "gone"}
+    return Known(version.decode("utf-8", "replace"), names.get(outcome.lower(), ""), at_s, outcome.isupper())
 
 
 def _texts(reply: list[bytes]) -> list[str]:

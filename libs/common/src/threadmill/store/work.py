@@ -69,6 +69,8 @@ class Known:
     """`done`, `gone`, or empty while it was never finished."""
     at_s: int
     """When it was last done or gone (s, Redis clock); 0 if never."""
+    earlier: bool = False
+    """It came to that at an earlier version, and was submitted again at this one."""
 
 
 @dataclass(frozen=True, slots=True)

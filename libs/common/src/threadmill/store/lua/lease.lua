@@ -84,7 +84,7 @@ end
 -- is full: HSETNX may take memory, if only the first time.
 if ARGV[6] == "1" then
   although_full(leased)
-else
+elseif want > 0 then
   redis.call("HSETNX", reports, worker .. ":lease", 0)
 end
 

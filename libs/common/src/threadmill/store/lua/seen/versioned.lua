@@ -95,18 +95,18 @@ return {
     local value = redis.call("HGET", part_of(root, id), id)
     if not value then return {} end
     local version, outcome, at = read(value)
-    return { version, outcome == "-" and "" or string.lower(outcome), at }
+    return { version, outcome == "-" and "" or outcome, at }
   end,
-  -- What was submitted will not be done: the version known before is known again, and an id that was new is forgotten. One
-  -- that was forced tells nothing about what was known before; what was done once is done.
+  -- What was submitted will not be done: the version it was done at before that is known again; if there is none, the id is
+  -- forgotten. What was forced at the version it was done at changes nothing.
   take_back = function(root, id, known, forced)
     local part = part_of(root, id)
     local value = redis.call("HGET", part, id)
     if not value then return end
     local _, outcome, at, met, hits = read(value)
     if known ~= "" then
-      write(part, id, known, outcome, at, met, hits)
-    elseif not (forced and outcome ~= "-") then
+      write(part, id, known, string.lower(outcome), at, met, hits)
+    elseif not (forced and string.find(outcome, "%l")) then
       redis.call("HDEL", part, id)
     end
   end,
