@@ -37,8 +37,8 @@ def test_a_growing_forum_is_stored_whole_and_little_is_downloaded_for_nothing(
         # When they have grown, and one more whole scan was asked for
         time.sleep(max(0.0, until - time.monotonic()))  # the forum's growth, not a wait for anything
         rig.fleet.scale("dispatcher", 0)
-        wait_for(partial(idle, rig), 60, what="the last scans")
         assert not rig.wait_until_done(rig.submit("list", BOARDS, full=True).job).dead
+        wait_for(partial(idle, rig), 60, what="what the dispatcher asked for last")
         # Then what is stored is the truth, and what was deleted is marked
         check, grown, numbers = rig.check(), asked(rig), scans(rig)
     with capsys.disabled():
