@@ -15,8 +15,6 @@ from waiting import wait_for
 
 MOST = 1.3
 """Downloads for each page that had something new."""
-FORUM = ["--forums", "10", "--pages-per-forum", "3", "--mean-comments", "10", "--list-order", "active", "--pinned", "2"]
-RATES = ["--new-posts-per-minute", "30", "--new-comments-per-minute", "300", "--deletions-per-minute", "10"]
 
 
 @pytest.mark.chaos
@@ -25,8 +23,7 @@ def test_a_growing_forum_is_stored_whole_and_little_is_downloaded_for_nothing(
 ) -> None:
     # Given ten boards that grow: new posts, new comments on any post, and now and then a post that is deleted
     growth = Growth.from_environment()
-    forum = [*FORUM, *RATES, "--growth-seconds", str(growth.seconds)]
-    with pipeline(tmp_path, forum=forum, boards=growth.boards_file(tmp_path)) as rig:
+    with pipeline(tmp_path, forum=growth.forum, boards=growth.boards_file(tmp_path)) as rig:
         until = time.monotonic() + growth.seconds  # by then it stands still: it serves already
         # And a dispatcher that has each of them scanned, the first time as a whole
         rig.start()
