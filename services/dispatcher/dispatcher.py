@@ -14,7 +14,7 @@ from threadmill.model.keys import Lane
 from threadmill.ops.stop import Stop
 from threadmill.store.calls import Call, run_all
 from threadmill.store.connection import STORE_FAILURES, Client
-from threadmill.store.schedule import BATCH, Change, Dispatched, Due, Scan, Schedule
+from threadmill.store.schedule import LOOKS, Change, Dispatched, Due, Scan, Schedule
 
 logger = structlog.get_logger()
 
@@ -93,7 +93,7 @@ class Dispatcher:
         outcomes = Counter(outcome for answer in answers[: len(dispatches)] for outcome in answer)
         if outcomes:
             logger.debug("dispatched", **{outcome.name.lower(): number for outcome, number in outcomes.items()})
-        if not outcomes[Dispatched.NO_ROOM] and any(len(due.looks) == BATCH for due in looked):
+        if not outcomes[Dispatched.NO_ROOM] and any(len(due.looks) == LOOKS for due in looked):
             return outcomes[Dispatched.YES], 0.0
         shortest, longest = SLEEP_S
         until_next = min((due.next_ms / 1000 for due in looked if due.next_ms >= 0), default=longest)

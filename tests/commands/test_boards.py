@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from typer.testing import CliRunner
 
+from commands.operator import Operator
 from dispatcher.dispatcher import Dispatcher
-from threadmill.model.errors import ConfigError, TaskError, ThreadmillError
 from threadmill.model.keys import Lane
-from threadmill.ops.app import app
-from threadmill.ops.embedded import EmbeddedRedis
+from threadmill.ops.embedded import free_port
 from threadmill.ops.stop import Stop
 
 LANE = Lane("bbs")
+Say = Callable[..., str]
 
 
-@pytest.fixture(autouse=True)
-def _settings(client: redis.Redis, redis_server: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THREADMILL_REDIS_URL", redis_server.url)
-    monkeypatch.setenv("THREADMILL_SOURCES", "bbs")
+@pytest.fixture
+def boards(client: redis.Redis, threadmill: Operator) -> Say:
+    """Says a command, which must succeed; answers all that it printed."""
+
+    def say(*arguments: str) -> str:
+        ended = threadmill("boards", *arguments)
+        assert ended.status == 0, ended.err
+        return ended.out if "--json" in arguments else ended.out + ended.err
+
+    return say
 
 
-def boards(*arguments: str, given: str | None = None) -> str:
-    """What the command prints; fails the test if it fails."""
-    ended = CliRunner().invoke(app, ["boards", *arguments], input=given, env={"COLUMNS": "200"}, catch_exceptions=False)
-    assert ended.exit_code == 0, ended.output
-    return ended.output
+@pytest.fixture
+def refused(client: redis.Redis, threadmill: Operator) -> Say:
+    """Says a command that makes no sense; answers the one sentence that it ends with."""
+
+    def say(*arguments: str) -> str:
+        ended = threadmill("boards", *arguments)
+        assert (ended.status, ended.out) == (2, "")
+        assert len(ended.err.splitlines()) == 1
+        return ended.err
+
+    return say
 
 
-def listed(*arguments: str) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in json.loads(boards("list", "--json", *arguments))}
-
-
-def refused(*arguments: str) -> str:
-    """The sentence that the command ends with."""
-    with pytest.raises(ThreadmillError) as caught:
-        CliRunner().invoke(app, ["boards", *arguments], catch_exceptions=False)
-    assert isinstance(caught.value, ConfigError | TaskError)
-    return str(caught.value)
+def rows(said: str) -> dict[str, dict[str, Any]]:
+    """What `boards list --json` said, by board."""
+    return {row["id"]: row for row in json.loads(said)}
 
 
 def dispatch(client: redis.Redis) -> int:
     return Dispatcher(client, [LANE], Stop(), name="d1", threshold=100, reload=lambda: None).round()[0]
 
 
-def test_boards_are_added_listed_changed_and_removed(client: redis.Redis, tmp_path: Path) -> None:
+def test_boards_are_added_listed_changed_and_removed(client: redis.Redis, boards: Say, tmp_path: Path) -> None:
     # Given nothing; then that is said
     assert "there are no boards" in boards("list")
     # When boards are added, from the command line and from a file
@@ -63,14 +68,14 @@ def test_boards_are_added_listed_changed_and_removed(client: redis.Redis, tmp_pa
     ) == {"added": 2}
     boards("add", "11", "--adaptive", "1m..6h")
     # Then they are listed as they were added, and due at once
-    rows = listed()
-    assert list(rows) == sorted(rows, key=lambda name: (rows[name]["due"], name))
-    assert rows.keys() == {"7", "8", "9", "10", "11"}
-    seven = rows["7"]
+    found = rows(boards("list", "--json"))
+    assert list(found) == sorted(found, key=lambda name: (found[name]["due"], name))
+    assert found.keys() == {"7", "8", "9", "10", "11"}
+    seven = found["7"]
     assert (seven["every"], seven["full_every_s"], seven["priority"]) == ("10m", 86_400, 3)
     assert (seven["params"], seven["live"], seven["paused"], seven["last"]["at"]) == ({"slug": "x"}, True, False, None)
-    assert (rows["9"]["cron"], rows["9"]["timezone"]) == ("0 4 * * *", "Asia/Seoul")
-    assert rows["11"]["adaptive"] == {"min": "1m", "max": "6h"}
+    assert (found["9"]["cron"], found["9"]["timezone"]) == ("0 4 * * *", "Asia/Seoul")
+    assert found["11"]["adaptive"] == {"min": "1m", "max": "6h"}
     # When they are dispatched; then the table says so
     assert dispatch(client) == 5
     table = boards("list")
@@ -82,36 +87,38 @@ def test_boards_are_added_listed_changed_and_removed(client: redis.Redis, tmp_pa
     # When one is changed and one removed
     boards("add", "7", "--every", "1h")
     assert boards("remove", "8").startswith("1 boards removed")
-    rows = listed()
-    assert (rows["7"]["every"], rows["7"]["full_every_s"], rows["7"]["last"]["number"]) == ("1h", 0, 1)
-    assert "8" not in rows
+    found = rows(boards("list", "--json"))
+    assert (found["7"]["every"], found["7"]["full_every_s"], found["7"]["last"]["number"]) == ("1h", 0, 1)
+    assert "8" not in found
     assert json.loads(boards("remove", "7", "9", "10", "11", "--json")) == {"removed": 4}
-    assert client.exists(LANE.boards, LANE.schedule, LANE.looks) == 0
+    assert client.exists(LANE.boards, LANE.schedule, LANE.looks, LANE.looks_of(0)) == 0
 
 
-def test_boards_are_paused_resumed_and_scanned_now(client: redis.Redis) -> None:
+def test_boards_are_paused_resumed_and_scanned_now(client: redis.Redis, boards: Say, refused: Say) -> None:
     boards("add", "7", "8", "--every", "1h")
     assert dispatch(client) == 2
     # When one is paused; then it is not due
     assert json.loads(boards("pause", "7", "--json")) == {"paused": 1}
     assert "paused" in boards("list")
-    assert (listed()["7"]["due"], listed()["7"]["paused"]) == (None, True)
+    assert (rows(boards("list", "--json"))["7"]["due"], rows(boards("list", "--json"))["7"]["paused"]) == (None, True)
     assert "resume 7" in refused("scan", "7")
     # When it is resumed; then it is due when it would have been
     assert boards("resume", "7").startswith("1 boards resumed")
-    assert listed()["7"]["due"] > listed()["7"]["last"]["at"]
+    assert rows(boards("list", "--json"))["7"]["due"] > rows(boards("list", "--json"))["7"]["last"]["at"]
     assert json.loads(boards("resume", "7", "--json")) == {"resumed": 0}
     # When the other is to be scanned now, whole; then it is, once the scan under way is over
     client.delete(LANE.stage("list").tasks)
     assert "1 boards are due now" in boards("scan", "8", "--full")
-    assert list(listed("--late")) == ["8"]
+    assert list(rows(boards("list", "--late", "--json"))) == ["8"]
     assert dispatch(client) == 1
-    assert listed()["8"]["last"]["full"] is True
-    assert listed()["8"]["last"]["number"] == 2
+    assert rows(boards("list", "--json"))["8"]["last"]["full"] is True
+    assert rows(boards("list", "--json"))["8"]["last"]["number"] == 2
 
 
-def test_a_boards_file_is_checked_without_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THREADMILL_REDIS_URL", "redis://127.0.0.1:1/0")
+def test_a_boards_file_is_checked_without_redis(
+    tmp_path: Path, threadmill: Operator, boards: Say, refused: Say
+) -> None:
+    threadmill.set("THREADMILL_REDIS_URL", "redis://127.0.0.1:1/0")
     file = tmp_path / "boards.toml"
     file.write_text('[defaults]\nevery = "10m"\n[[board]]\nids = [1, 2]\n[[board]]\nid = 3\ncron = "0 4 * * *"\n')
     assert "3 boards" in boards("check", str(file))
@@ -141,27 +148,43 @@ def test_a_boards_file_is_checked_without_redis(tmp_path: Path, monkeypatch: pyt
         (["check", "nowhere.toml"], "cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_a_sentence(client: redis.Redis, arguments: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_said_in_a_sentence(
+    client: redis.Redis, refused: Say, arguments: list[str], said: str
+) -> None:
     assert said in refused(*arguments)
     assert client.keys("*") == []
 
 
-def test_an_entry_that_cannot_be_read_is_shown_and_can_be_removed(client: redis.Redis) -> None:
+def test_an_entry_that_cannot_be_read_is_shown_and_can_be_removed(
+    client: redis.Redis, boards: Say, refused: Say
+) -> None:
     client.hset(LANE.boards, mapping={"7": "no JSON", "8": '{"every":"1m"}'})
     client.zadd(LANE.schedule, {"7": 1, "8": 2})
-    client.zadd(LANE.looks, {"7": 1, "8": 2})
+    client.zadd(LANE.looks_of(0), {"7": 1, "8": 2})
     assert "its entry cannot be read" in boards("list")
-    assert (listed()["7"]["readable"], listed()["8"]["readable"]) == (False, True)
+    assert (rows(boards("list", "--json"))["7"]["readable"], rows(boards("list", "--json"))["8"]["readable"]) == (
+        False,
+        True,
+    )
     assert "remove it" in refused("scan", "7")
     boards("remove", "7")
-    assert listed().keys() == {"8"}
+    assert rows(boards("list", "--json")).keys() == {"8"}
 
 
-def test_the_status_tells_how_the_schedule_stands(client: redis.Redis) -> None:
+def test_the_status_tells_how_the_schedule_stands(client: redis.Redis, boards: Say, threadmill: Operator) -> None:
     boards("add", "7", "8", "--every", "1h")
-    ended = CliRunner().invoke(app, ["status"], env={"COLUMNS": "200"}, catch_exceptions=False)
-    assert "boards of bbs: 2, 2 due, up to 0 s late; no dispatcher runs" in ended.output
+    assert "boards of bbs: 2, 2 due, up to 0 s late; no dispatcher runs" in threadmill("status").out
     dispatch(client)
-    ended = CliRunner().invoke(app, ["status", "--json"], catch_exceptions=False)
-    schedule = json.loads(ended.output)["sources"]["bbs"]["schedule"]
+    schedule = threadmill("status", "--json").json["sources"]["bbs"]["schedule"]
     assert (schedule["boards"], schedule["due"], schedule["dispatched"], schedule["dispatchers"]) == (2, 0, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["add", "7", "--every", "1m"], *([verb, "7"] for verb in ("remove", "pause", "resume", "scan"))],
+)
+def test_without_redis_that_is_said_in_a_sentence(threadmill: Operator, arguments: list[str]) -> None:
+    threadmill.set("THREADMILL_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
+    ended = threadmill("boards", *arguments)
+    assert (ended.status, ended.out) == (3, "")
+    assert "does not answer" in ended.err

@@ -18,6 +18,15 @@ COMMANDS = [
     ("import", "detail", "-"),
     ("purge", "detail", "--yes"),
     ("requeue", "detail", "1"),
+    ("jobs",),
+    ("job", "4711"),
+    ("events",),
+    ("pause", "detail"),
+    ("resume", "detail"),
+    ("drain", "detail"),
+    ("rate", "bbs", "1"),
+    ("concurrency", "detail", "1"),
+    ("priority", "4711", "1"),
 ]
 
 
@@ -43,8 +52,21 @@ def test_a_redis_that_evicts_is_refused_by_all(threadmill: Operator, tmp_path: P
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
 def test_keys_of_another_kind_are_told(threadmill: Operator, client: redis.Redis, command: tuple[str, ...]) -> None:
     # Given a Redis that somebody else uses under our names
-    for name in ("tasks", "tasks:express", "requests", "delayed", "dead", "dead:index", "workers", "leases", "stats"):
+    for name in (
+        "tasks",
+        "tasks:express",
+        "requests",
+        "delayed",
+        "dead",
+        "dead:index",
+        "workers",
+        "leases",
+        "stats",
+        "control",
+    ):
         client.set(f"{{bbs.0}}:detail:{name}", "something else")
+    for name in ("jobs", "jobs:4711", "jobs:events"):
+        client.set(f"{{bbs.0}}:{name}", "something else")
     if command[0] == "import":
         pytest.skip("it has nothing to import")
     # When a command meets it; then it says so

@@ -86,7 +86,7 @@ def test_a_thousand_boards_are_scanned_once_each(fleet: Fleet) -> None:
     # Given more boards than fit into a few batches; when three dispatchers take turns
     ids = [str(n) for n in range(1000)]
     fleet.put(*ids)
-    assert sum(fleet.round() for _ in range(3)) == 1000
+    assert sum(fleet.round() for _ in range(7)) == 1000
     # Then each has one task, under a job of its own
     entries = fleet.shops[0].read(count=2000)
     assert Counter(entry.fields[b"k"].decode() for entry in entries) == Counter(ids)
@@ -154,7 +154,7 @@ def test_what_a_scan_brought_is_seen_and_moves_an_adaptive_board(fleet: Fleet, c
     fleet.scan()
     # When the scan is looked at, which is before the board is due
     lane = fleet.deployment.lanes()[0]
-    client.zadd(lane.looks, {"7": 1})
+    client.zadd(lane.looks_of(0), {"7": 1})
     assert fleet.round() == 0
     # Then it is due at twice its interval
     last = fleet.board("7").last
@@ -169,12 +169,12 @@ def test_an_unreadable_board_is_nobodys_trouble_but_its_own(
     fleet.put("7", "8", "9")
     lane = fleet.deployment.lanes()[0]
     client.hset(lane.boards, "8", "no JSON")
-    client.zadd(lane.looks, {"only looked at": 1})
+    client.zadd(lane.looks_of(0), {"only looked at": 1})
     client.zadd(lane.schedule, {"only due": 1})
     # When dispatchers look; then the others are scanned
     assert fleet.round() == 2
     assert sorted(fleet.scan()) == ["7", "9"]
-    assert client.zscore(lane.looks, "only looked at") is None
+    assert client.zscore(lane.looks_of(0), "only looked at") is None
     # And it is listed, and can be removed
     assert fleet.rows()["8"].board is None
     source = fleet.deployment.source("bbs")
@@ -261,3 +261,19 @@ def test_boards_in_a_lane_where_they_do_not_belong_move(client: redis.Redis, red
     # Then each is in one lane, its own
     assert sum(client.hlen(lane.boards) for lane in fleet.deployment.lanes()) == 20
     assert client.hlen(Lane("bbs").boards) < 20
+
+
+def test_what_an_operator_paused_stays_paused_when_the_file_is_read_again(fleet: Fleet) -> None:
+    # Given a file with two boards, the second switched off there, and an operator who pauses the first
+    plans = [Board("bbs", "1", Every(60)), Board("bbs", "2", Every(60), enabled=False)]
+    source = fleet.deployment.source("bbs")
+    boards.load(fleet.deployment, plans)
+    assert boards.pause(fleet.deployment, source, ["1"]) == 1
+    # When the file is read again, other than before; then both are left alone
+    assert boards.load(fleet.deployment, [replace(plan, priority=1) for plan in plans]) == Loaded(changed=2)
+    assert fleet.round() == 0
+    # When they are resumed; then the first is scanned, and of the second it is said where it is switched off
+    assert boards.resume(fleet.deployment, source, ["1"]) == 1
+    assert fleet.round() == 1
+    with pytest.raises(ConfigError, match="enabled = false"):
+        boards.resume(fleet.deployment, source, ["2"])

@@ -121,6 +121,21 @@ def test_due_boards_come_by_priority_and_then_by_time(table: Timetable) -> None:
     assert ([look.board.id for look in due.looks], due.waiting) == (["e", "d", "f"], 6)
 
 
+def test_a_priority_that_changes_moves_the_board_to_its_place(table: Timetable, client: redis.Redis) -> None:
+    # Given three boards, two of which change their priority: one by a plan, one by hand
+    table.add("a", "b", "c", entry=b'{"priority":1}')
+    read = table.read("b")
+    assert table.plan(Change(read, b'{"priority":2}', read.due_ms, 5))
+    client.hset(table.shop.lane.boards, "a", b'{"priority":-7}')
+    # Then each comes in its place, now or after it was looked at, and once
+    assert [look.board.id for look in table.due().looks] == ["b", "a", "c"]
+    assert [look.board.id for look in table.due().looks] == ["b", "c", "a"]
+    assert table.due().waiting == 3
+    # And a priority that nobody has any more is forgotten
+    assert table.plan(Change(table.read("b"), b"", None))
+    assert client.zrange(table.shop.lane.looks, 0, -1) == [b"-7", b"1"]
+
+
 def test_who_asks_says_that_it_lives_and_the_silent_are_forgotten(table: Timetable, client: redis.Redis) -> None:
     client.zadd(table.shop.lane.dispatchers, {"silent": table.began_ms - 20_000, "dead": table.began_ms - 61_000})
     table.due(dispatcher="d1")
@@ -357,3 +372,27 @@ def test_thousands_of_boards_are_read_in_batches(table: Timetable, client: redis
     assert table.schedule.read(client, ids[::-1]) == [Read(each, b"7", b'{"every":"1m"}') for each in ids[::-1]]
     due = table.due(want=200)
     assert (len(due.looks), due.waiting) == (200, 1500)
+
+
+# a full server --------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_server_takes_no_scan_and_the_dispatcher_lives_on(table: Timetable, client: redis.Redis) -> None:
+    # Given a board that is due, and a server that has no more memory
+    table.add("7")
+    late = scan(table.look("7"))
+    before = table.shop.everything()
+    client.config_set("maxmemory", 1)
+    try:
+        # When it is dispatched; then that is refused as a whole, and dispatchers can look even so
+        with pytest.raises(redis.ResponseError, match="maxmemory"):
+            table.dispatch(late)
+        assert len(table.due().looks) == 1
+    finally:
+        client.config_set("maxmemory", 0)
+    before.pop(table.shop.lane.dispatchers.encode())
+    after = table.shop.everything()
+    assert {key: after[key] for key in before} == before
+    assert len(after) == len(before) + 1
+    # And it is dispatched when there is room again
+    assert table.dispatch(late) == [Dispatched.YES]

@@ -84,12 +84,15 @@ def test_pinned_posts_stay_on_top() -> None:
 def test_a_post_grows_when_asked_to() -> None:
     async def story(visitor: Visitor) -> None:
         # Given a post; when it gets 45 comments; then they stand behind the old ones, and all pages say so
-        post = (await listed(visitor))[3]
+        before = await listed(visitor)
+        post = before[3]
         old = [row for page in await visitor.pages(f"/BBS/comment/{post}") for row in page["comments"]]
         assert await ask(visitor, f"/grow?post={post}&comments=45") == 200
         new = [row for page in await visitor.pages(f"/BBS/comment/{post}") for row in page["comments"]]
         assert new[: len(old)] == old
         assert len(new) == len(old) + 45
+        # Then its list, the newest posts first, is in the order it was
+        assert await listed(visitor) == before
         posts, comments = await visitor.collect(1)
         assert (await asyncio.to_thread(compare, posts, comments, visitor.url)).ok
         # And what does not stand neither grows nor can be deleted twice

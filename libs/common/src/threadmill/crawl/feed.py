@@ -1,4 +1,4 @@
-"""The feed: gets work for the engine. Admits tasks, leases requests, and hands them over as they are needed."""
+"""The feed: gets work for the engine. Reads tasks, leases requests, and hands them over as they are needed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from scrapy import Request
 
 from threadmill.crawl.exchange import HELD_S, Errand, Exchange
 from threadmill.crawl.hooks import SpiderHooks
+from threadmill.crawl.intake import Intake
 from threadmill.crawl.lanes import LaneWork
 from threadmill.crawl.page import PAGE, Page
-from threadmill.model.errors import TaskError
-from threadmill.model.task import EXPRESS_PRIORITY, Task
 from threadmill.store.calls import is_full, is_no_group
 from threadmill.store.streams import GROUP_GONE, NEW, PENDING
-from threadmill.store.work import Admission, Entry, Leased, Park, Refusal
+from threadmill.store.work import Entry, Leased, Park
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +53,7 @@ class Feed:
         """Downloads at a time; operators may change it."""
         self._lease_ttl_ms = lease_ttl_ms
         self._hooks = hooks
+        self._intake = Intake(hooks)
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
@@ -128,7 +127,7 @@ class Feed:
     def deliver(self, lane: LaneWork, entries: list[Entry]) -> None:
         """Tasks that were read from the lane's streams."""
         if entries:
-            self._take_tasks(lane, entries)
+            self._intake.take(lane, entries)
             self._exchange.wake(now=True)
 
     def look(self) -> None:
@@ -149,7 +148,7 @@ class Feed:
     def errands(self) -> list[Errand]:
         errands: list[Errand] = []
         for lane in self._lanes:
-            errands += self._admission_errands(lane)
+            errands += self._intake.errands(lane)
         if self.stopped or self._exchange.refused:
             return errands
         now, room = self._loop.time(), self._room()
@@ -215,23 +214,6 @@ class Feed:
 
         return Errand(lane.streams.reading(count, tasks=tasks, start=start), done, must=False, failed=failed)
 
-    def _admission_errands(self, lane: LaneWork) -> list[Errand]:
-        errands = []
-        for express in (True, False):
-            admissions = [a for a in lane.admissions if a.entry.express == express]
-            refusals = [r for r in lane.refusals if r.entry.express == express]
-            names = {a.entry.name for a in admissions} | {r.entry.name for r in refusals}
-
-            def done(_: Any, names: set[tuple[bool, bytes]] = names) -> None:
-                lane.admitting -= names
-
-            if admissions:
-                errands.append(Errand(lane.store.admit(admissions, express=express), done))
-            if refusals:
-                errands.append(Errand(lane.store.refuse(refusals, express=express), done))
-        lane.admissions, lane.refusals = [], []
-        return errands
-
     # What comes back -------------------------------------------------------------------------------------------------
 
     def _leased(self, lane: LaneWork, asked: int, leased: Leased) -> None:
@@ -268,24 +250,6 @@ class Feed:
             wait = min(wait, HEED_EVERY_S if lane.state else POLL_S)
             lane.look_at = 0.0 if lane.stirred else now + wait
         self._look_later(now)
-
-    def _take_tasks(self, lane: LaneWork, entries: list[Entry]) -> None:
-        for entry in lane.unknown(entries):
-            lane.admitting.add(entry.name)
-            source, stage = lane.store.lane.source, lane.store.stage.name
-            try:
-                task = Task.from_fields(entry.fields, source=source, stage=stage, entry_id=entry.id)
-                roots = [(_priority(r, entry), self._hooks.encode(r)) for r in self._hooks.requests_for(task)]
-            except TaskError as error:
-                logger.warning("a task is parked as a dead letter: %s", error)
-                lane.refusals.append(Refusal(entry, error.reason, str(error)))
-            except Exception as error:
-                logger.exception("requests_for() failed on a task, which is parked")
-                lane.refusals.append(Refusal(entry, "requests-for", f"{type(error).__name__}: {error}"))
-            else:
-                lane.admissions.append(Admission(entry, task.job, roots))
-                lane.urgent += len(roots) if entry.express else 0
-        lane.stir()
 
     def _look_later(self, now: float) -> None:
         """Look again when a lane has something due; with no work at all, tell that only new tasks can bring some."""
@@ -336,8 +300,3 @@ class Feed:
             self._pages_per_s = self._settled / (now - self._measured_at)
             self._settled, self._measured_at = 0, now
         return max(4, min(512, math.ceil(self._pages_per_s * BUFFER_S)))
-
-
-def _priority(request: Request, entry: Entry) -> int:
-    """Express work comes before all other, whatever its own priority."""
-    return EXPRESS_PRIORITY + max(0, request.priority) if entry.express else request.priority

@@ -61,6 +61,8 @@ class Watcher(threading.Thread):
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._watched: tuple[LaneWork, ...] = ()
+        self._reading: tuple[LaneWork, ...] = ()
+        """Those of the blocking read under way."""
         self._stopped = threading.Event()
         self._nudge = threading.Event()
         self._taken = threading.Event()
@@ -70,12 +72,17 @@ class Watcher(threading.Thread):
         self._rounds = 0
         self._connection: int | None = None
 
-    def watch(self, lanes: Iterable[LaneWork]) -> tuple[LaneWork, ...]:
-        """Wait for new tasks of these lanes, and leave the streams of others alone; answers which it were before."""
-        before, self._watched = self._watched, tuple(lanes)
+    def watch(self, lanes: Iterable[LaneWork]) -> None:
+        """Wait for new tasks of these lanes, and leave the streams of others alone."""
+        self._watched = tuple(lanes)
         if self._watched:
             self._nudge.set()
-        return before
+
+    @property
+    def astray(self) -> bool:
+        """Whether the read under way may bring what is to be left alone, or does not wait for all it should."""
+        reading = set(self._reading)
+        return bool(reading) and (any(lane.state for lane in reading) or not reading.issuperset(self._watched))
 
     def stop(self) -> None:
         self._stopped.set()
@@ -116,11 +123,18 @@ class Watcher(threading.Thread):
                 self._on_loop(self._look)
                 self._stopped.wait(random.uniform(0.5, 1.5))
 
-    def _wait_for_tasks(self, lanes: Sequence[LaneWork], seconds: float) -> None:
+    def _wait_for_tasks(self, lanes: tuple[LaneWork, ...], seconds: float) -> None:
         """One blocking read over these lanes, express streams first."""
+        self._reading = lanes
+        if self._watched is not lanes:  # since we looked, and perhaps before anybody could see what we read
+            self._reading = ()
+            return
         block_ms = max(1, int(seconds * 1000))
         streams = [self._streams[lane] for lane in lanes]
-        found = wait_for_tasks(self._client, streams, self._worker, TASKS_AT_ONCE, block_ms)
+        try:
+            found = wait_for_tasks(self._client, streams, self._worker, TASKS_AT_ONCE, block_ms)
+        finally:
+            self._reading = ()
         if any(found):
             self._taken.clear()
             self._on_loop(self._take, lanes, found)

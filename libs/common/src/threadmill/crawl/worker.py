@@ -125,7 +125,8 @@ class Worker:
             lost=self._feed.lost,
         )
         self._feed.on_watch = self._watch
-        self._feed.on_word = Control(self._crawler, self._feed, self.settler, self.buffer, self.lanes).heed
+        self._control = Control(self._crawler, self._feed, self.settler, self.buffer, self.lanes)
+        self._feed.on_word = self._heed
         await self._exchange.in_thread(self._arrive)
         gc.freeze()  # what was imported stays; looking through it at every full collection takes 8 % of the CPU
         self._exchange.start()
@@ -218,10 +219,18 @@ class Worker:
         for page in pages:
             self.settler.release(page)
 
+    def _heed(self, lane: LaneWork) -> None:
+        """Operators want something else of this lane."""
+        self._control.heed(lane)
+        self._loop.call_soon(self._end_read)  # when the watcher knows what it shall wait for from now on
+
     def _watch(self, lanes: frozenset[LaneWork]) -> None:
-        """The watcher waits for tasks of these lanes. A read under way of others may bring what is to be left alone."""
-        before = self._watcher.watch(lanes)
-        if before and not self._feed.stopped and (lanes or any(lane.state for lane in before)):
+        self._watcher.watch(lanes)
+        self._end_read()
+
+    def _end_read(self) -> None:
+        """A blocking read that is astray ends now, not in its own time."""
+        if self._watcher.astray and not self._feed.stopped:
             asyncio.ensure_future(self._exchange.in_thread(self._unblock))  # noqa: RUF006
 
     def _unblock(self) -> None:

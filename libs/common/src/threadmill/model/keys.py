@@ -80,8 +80,12 @@ class Lane:
 
     @property
     def looks(self) -> str:
-        """zset: board → when a dispatcher looks at it next (ms)."""
+        """zset: the priorities that boards on the schedule have."""
         return f"{self.schedule}:looks"
+
+    def looks_of(self, priority: int) -> str:
+        """zset: board of this priority → when a dispatcher looks at it next (ms)."""
+        return f"{self.looks}:{priority}"
 
     @property
     def schedule_stats(self) -> str:

@@ -16,7 +16,7 @@ COLUMNS = ("tasks", "requests", "leased", "delayed", "dead", "accepted", "done",
 
 
 def status(deployment: Deployment) -> dict[str, Any]:
-    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …, paused, draining, held}}, "items_waiting", "schedule"}}}`."""
+    """`{"sources": {<source>: {"stages": {<stage>: {tasks, …, held}}, "items_waiting", "schedule": {boards, …}}}}`."""
     sources = {}
     for name in deployment.sources:
         lanes = deployment.lanes(name)

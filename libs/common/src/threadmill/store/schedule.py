@@ -22,7 +22,9 @@ KEEP_S = 3_600
 FORGET_MS = 60_000
 """A dispatcher that was silent for so long is forgotten."""
 BATCH = 200
-"""Boards of one call: a script holds Redis for a few ms at most."""
+"""Boards that are read or planned in one call: a script holds Redis for a few ms at most."""
+LOOKS = 50
+"""Boards that are looked at and dispatched in one call, which costs more."""
 
 _BOARD = {"board": Fragment("lib/board.lua")}
 _LATENESS = compose("lateness")
@@ -148,7 +150,7 @@ class Schedule:
         self._due, self._plan = compose("due", _BOARD), compose("plan", _BOARD)
         self._dispatch = compose("dispatch", {**_BOARD, "seen_task": self._filter.lua})
 
-    def due(self, dispatcher: str, *, threshold: int, want: int = BATCH) -> Call[Due]:
+    def due(self, dispatcher: str, *, threshold: int, want: int = LOOKS) -> Call[Due]:
         """What is to be looked at now; says that the dispatcher lives."""
         keys = (*self._roots, self.lane.dispatchers, self.lane.jobs_prefix, *self._queue())
         args = (dispatcher, FORGET_MS, LIST.name, self._target, threshold, want)

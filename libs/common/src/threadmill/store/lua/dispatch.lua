@@ -1,6 +1,6 @@
 -- dispatch: have boards scanned that are due: each gets a task in the stage's stream, under a job of its own, and the time
 -- it is due next; each only if it is still as it was read, so any number of dispatchers may do this at once.
--- KEYS 1 looks  2 schedule  3 boards  4 schedule stats  5 jobs root,
+-- KEYS 1 looks root  2 schedule  3 boards  4 schedule stats  5 jobs root,
 --      of the stage that scans: 6 tasks  7 express  8 requests  9 leases  10 delayed  11 stats  12 seen root
 -- ARGV stage, stage it hands down to, threshold, seconds that a finished scan's books are kept,
 --      then per board: id, due as read, entry as read, due next, entry, look, job of its last scan, job, filter id, extras
@@ -21,7 +21,7 @@ local function dispatch(id, was_due, was, due, entry, look, last_job, job, filte
   if not idle and board.books(jobs_root, last_job, stage, target) > 0 then return 3 end
   -- A job that somebody else has already: the next look draws another.
   if redis.call("EXISTS", jobs_root .. job) == 1 then return 0 end
-  board.write(looks, schedule, boards, id, due, entry, look)
+  board.write(looks, schedule, boards, id, was, due, entry, look)
   seen_task.add(seen_root, "", filter_id, "")
   add_task(tasks, job, id, "", 0, "", "", extras)
   redis.call("HSET", jobs_root .. job, "keep", keep)

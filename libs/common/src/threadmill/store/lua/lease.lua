@@ -19,7 +19,7 @@ local now = now_ms()
 local answer = { 0, -1, "", 0 }
 local FIRST = #answer + 1
 local rule = redis.call("HMGET", control, "paused", "rate", "draining", "concurrency", "held")
-answer[4] = tonumber(rule[4] or 0)
+answer[4] = math.max(0, tonumber(rule[4] or 0) or 0)
 if rule[1] == "1" then
   answer[3] = "paused"
 elseif rule[3] == "1" then
@@ -84,7 +84,7 @@ end
 -- is full: HSETNX may take memory, if only the first time.
 if ARGV[6] == "1" then
   although_full(leased)
-else
+elseif want > 0 then
   redis.call("HSETNX", reports, worker .. ":lease", 0)
 end
 
