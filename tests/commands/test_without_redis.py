@@ -28,6 +28,8 @@ COMMANDS = [
     ("concurrency", "detail", "1"),
     ("priority", "4711", "1"),
 ]
+LOOKING = [command for command in COMMANDS if command[0] != "import"]
+"""Those that meet what is in Redis; the other has nothing to import."""
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
@@ -49,7 +51,16 @@ def test_a_redis_that_evicts_is_refused_by_all(threadmill: Operator, tmp_path: P
             assert "noeviction" in ended.err
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
+def test_a_redis_that_is_too_old_is_refused_by_all(threadmill: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a Redis that is older than what is needed, for more is needed than there is
+    monkeypatch.setattr("threadmill.store.connection.MIN_VERSION", (99, 0))
+    for command in COMMANDS:
+        ended = threadmill(*command)
+        assert (ended.status, len(ended.err.splitlines())) == (3, 1)
+        assert "or newer is needed" in ended.err
+
+
+@pytest.mark.parametrize("command", LOOKING, ids=[command[0] for command in LOOKING])
 def test_keys_of_another_kind_are_told(threadmill: Operator, client: redis.Redis, command: tuple[str, ...]) -> None:
     # Given a Redis that somebody else uses under our names
     for name in (
@@ -67,8 +78,6 @@ def test_keys_of_another_kind_are_told(threadmill: Operator, client: redis.Redis
         client.set(f"{{bbs.0}}:detail:{name}", "something else")
     for name in ("jobs", "jobs:4711", "jobs:events"):
         client.set(f"{{bbs.0}}:{name}", "something else")
-    if command[0] == "import":
-        pytest.skip("it has nothing to import")
     # When a command meets it; then it says so
     ended = threadmill(*command)
     assert ended.status == 3
