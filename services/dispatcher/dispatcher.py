@@ -105,6 +105,7 @@ class Dispatcher:
         for look in due.looks:
             name = (lane.prefix, look.board.id)
             try:
+                look.board.id.encode()  # what is no text cannot be a board's id
                 decided = decide(lane.source, look, due.now_ms)
                 self._told.discard(name)
             except ValueError as error:

@@ -7,7 +7,8 @@
     ├── TaskError          a task cannot be accepted; `reason` is the dead letter's
     └── StoreError         Redis cannot serve us
         ├── StoreUnavailable   it does not answer (yet)
-        └── StoreRefused       it answers, but must not be used as it is (password, eviction policy)
+        ├── StoreRefused       it answers, but must not be used as it is (password, eviction policy)
+        └── StoreUnreadable    a key holds what Threadmill cannot read; the message names it
 
 Messages are for the operator: what is wrong, and what to do next.
 """
@@ -47,3 +48,7 @@ class StoreUnavailable(StoreError):  # noqa: N818 - reads as the state it is
 
 class StoreRefused(StoreError):  # noqa: N818
     """Redis answers but must not be used as it is: waiting will not help."""
+
+
+class StoreUnreadable(StoreError):  # noqa: N818
+    """A key holds what Threadmill cannot read: somebody else wrote it, or a release to come."""

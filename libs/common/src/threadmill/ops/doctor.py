@@ -11,10 +11,12 @@ from pathlib import Path
 from threadmill.model.boards_file import read_boards
 from threadmill.model.config import Config, without_password
 from threadmill.model.errors import ThreadmillError
-from threadmill.model.source import configured_sources
+from threadmill.model.source import configured_sources, lanes_of
 from threadmill.ops.durability import ERROR, OK, WARNING, Durability, Finding
 from threadmill.ops.embedded import find_server
+from threadmill.ops.trouble import unreadable
 from threadmill.store.connection import STORE_FAILURES, Client, connect, wait_until_ready
+from threadmill.store.soundness import faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ def examine(config: Config) -> Examination:
     try:
         durability = _durability(client, url)
         findings += [Finding("redis", OK, f"{without_password(url)} answers"), *durability.findings()]
+        findings += _keys(config, client)
         return Examination(findings, durability.promise())
     except (ThreadmillError, *STORE_FAILURES) as error:
         findings.append(Finding("redis", ERROR, str(error)))
@@ -63,6 +66,18 @@ def _durability(client: Client, url: str) -> Durability:
     except STORE_FAILURES:
         wait_until_ready(client, url, wait_ms=0)  # says it in plain words
         raise
+
+
+def _keys(config: Config, client: Client) -> Iterator[Finding]:
+    """What somebody else wrote under our keys, or a release to come did."""
+    try:
+        lanes = [lane for source in configured_sources(config) for lane in lanes_of(source, config)]
+        found = faults(client, lanes)
+        yield Finding("keys", ERROR, unreadable(found)) if found else Finding("keys", OK, "all can be read")
+    except ThreadmillError:  # sources that cannot be read have their own finding
+        return
+    except STORE_FAILURES as error:
+        yield Finding("keys", WARNING, f"cannot be looked at: {error}")
 
 
 def _try(subject: str, look: Callable[[], str], failing: str = ERROR) -> Finding:

@@ -17,7 +17,8 @@ def want(deployment: Deployment, replicas: dict[str, int]) -> None:
 def wanted(deployment: Deployment) -> dict[str, int]:
     """What was said, for the stages of which anything was."""
     said = {stage: deployment.client.hget(_control(deployment, stage), FIELD) for stage in STAGES}
-    return {stage: int(number) for stage, number in said.items() if number is not None}
+    # What is no number was not said by `want`.
+    return {stage: int(number) for stage, number in said.items() if number is not None and number.isdigit()}
 
 
 def forget(deployment: Deployment) -> None:

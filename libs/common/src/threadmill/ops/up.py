@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.text import Text
 
 from threadmill.model.boards_file import read_boards
@@ -25,6 +26,7 @@ from threadmill.ops.fleet import Fleet
 from threadmill.ops.submission import new_job_id, submit
 from threadmill.store.connection import STORE_FAILURES
 from threadmill.store.status import JobBooks, items_waiting, job_books
+from threadmill.store.trouble import meaning
 
 TICK_S = 0.25
 TELL_S = 2.0
@@ -88,8 +90,9 @@ def up(config: Config, plan: Plan, console: Console, tend: Callable[[Fleet], Non
                         books, waiting = _look(deployment, job, show, started)
                         for stage, replicas in scaling.wanted(deployment).items():
                             fleet.scale(STAGES[stage].service, replicas)
-                    except STORE_FAILURES as error:
-                        console.print(f"[red]Redis does not answer: {error}[/]")
+                    except (*STORE_FAILURES, ValueError) as error:
+                        told = escape(meaning(error) or f"cannot be read: {error} (see threadmill doctor)")
+                        console.print(f"[red]Redis {told}[/]")
                         continue
                     if plan.once and books is not None and books.finished and waiting == 0:
                         break

@@ -110,6 +110,10 @@ def _check(client: Client, url: str) -> None:
     version = str(server.get("redis_version", "0"))
     if tuple(int(part) for part in version.split(".")[:2]) < MIN_VERSION:
         raise StoreRefused(f"Redis at {without_password(url)} is version {version}; 6.2 or newer is needed")
+    if server.get("redis_mode") == "cluster":
+        raise StoreRefused(
+            f"Redis at {without_password(url)} is a Redis Cluster, which is not supported: use a single server"
+        )
     policy = client.info("memory").get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise StoreRefused(

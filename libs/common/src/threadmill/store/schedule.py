@@ -193,7 +193,7 @@ class Schedule:
         for name, _ in client.hscan_iter(self.lane.boards, count=BATCH):
             if name not in seen:
                 seen.add(name)
-                yield name.decode()
+                yield name.decode("utf-8", "backslashreplace")
 
     def _queue(self) -> tuple[str, ...]:
         stage = self._stage
@@ -219,11 +219,11 @@ def alive(client: redis.Redis, lane: Lane) -> list[str]:
     """The dispatchers that said lately that they live."""
     since = clock_ms(client) - SILENCE_MS
     names = run(client, Command(("ZRANGEBYSCORE", lane.dispatchers, since, "+inf"), list))
-    return [name.decode() for name in names]
+    return [name.decode("utf-8", "replace") for name in names]
 
 
 def _as_read(board: Read) -> list[Arg]:
-    return [board.id, board.due, board.entry]
+    return [board.id.encode("utf-8", "surrogateescape"), board.due, board.entry]
 
 
 def _as_written(change: Change) -> list[Arg]:
@@ -236,7 +236,7 @@ def _due(reply: list[Any]) -> Due:
     looks = []
     for at in range(0, len(found), 6):
         name, due, entry, scanning, brought, dead = found[at : at + 6]
-        read = Read(name.decode(), due, entry)
+        read = Read(name.decode("utf-8", "surrogateescape"), due, entry)
         looks.append(Look(read, bool(scanning), brought if brought >= 0 else None, bool(dead)))
     return Due(now_ms, waiting, next_ms, looks)
 

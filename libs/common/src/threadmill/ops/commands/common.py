@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from threadmill.model.config import Config
-from threadmill.model.errors import ConfigError, TaskError
-from threadmill.model.source import StageRules
+from threadmill.model.errors import ConfigError, TaskError, ThreadmillError
+from threadmill.model.source import StageRules, configured_sources
+from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
 
-out = Console()
-err = Console(stderr=True)
+UNBROKEN = 10_000
+"""Width of what is no terminal: a pipe's reader wants a row on a line, and ids whole."""
+
+
+def _console(stream: TextIO, *, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, width=None if stream.isatty() or "COLUMNS" in os.environ else UNBROKEN)
+
+
+out = _console(sys.stdout)
+err = _console(sys.stderr, stderr=True)
+
+
+def complete_stages(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    return [name for name in STAGES if name.startswith(incomplete)]
+
+
+def complete_sources(incomplete: str) -> list[str]:
+    """For the shell's completion: what THREADMILL_SOURCES has; nothing if that cannot be read."""
+    try:
+        sources = configured_sources(Config.from_environment())
+    except ThreadmillError:
+        return []
+    return [source.name for source in sources if source.name.startswith(incomplete)]
+
+
+def complete_queues(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """For the shell's completion of `--queue`."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-SourceName = Annotated[str | None, typer.Option("--source", help="Which source, if several are configured.")]
-StageName = Annotated[str, typer.Argument(metavar="STAGE", help="list, detail or comment.")]
+SourceName = Annotated[
+    str | None,
+    typer.Option("--source", autocompletion=complete_sources, help="Which source, if several are configured."),
+]
+StageName = Annotated[
+    str, typer.Argument(metavar="STAGE", autocompletion=complete_stages, help="list, detail or comment.")
+]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Forum ids for list, post ids for the others.")]
 IdFile = Annotated[Path | None, typer.Option("--file", help="Read ids from a file, one a line; - for standard input.")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE for the source's URL templates.")]

@@ -9,13 +9,18 @@ import typer
 from threadmill.model.errors import ConfigError
 from threadmill.model.stages import Stage
 from threadmill.ops import control
-from threadmill.ops.commands.common import Json, StageName, connected, out, print_json, progress
+from threadmill.ops.commands.common import Json, StageName, complete_sources, connected, out, print_json, progress
 from threadmill.ops.deployment import Deployment, stage_argument
 from threadmill.store.status import stage_books
 
 app = typer.Typer()
 
-Source = Annotated[str | None, typer.Option("--source", help="Only this source; default: all of THREADMILL_SOURCES.")]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--source", autocompletion=complete_sources, help="Only this source; default: all of THREADMILL_SOURCES."
+    ),
+]
 
 
 @app.command(name="pause", epilog="Example: threadmill pause comment --source bbs")
@@ -52,7 +57,7 @@ def drain_command(stage: StageName, source: Source = None, as_json: Json = False
 
 @app.command(name="rate", epilog="Example: threadmill rate bbs 2.5")
 def rate_command(
-    site: Annotated[str, typer.Argument(metavar="SITE", help="The source's name.")],
+    site: Annotated[str, typer.Argument(metavar="SITE", autocompletion=complete_sources, help="The source's name.")],
     number: Annotated[
         str, typer.Argument(metavar="N", help="Requests/s; `none`: as the source says; `unlimited`. Without: shows it.")
     ] = "",

@@ -10,14 +10,24 @@ from rich.table import Table
 
 from threadmill.model.errors import ConfigError
 from threadmill.ops import letters
-from threadmill.ops.commands.common import Json, StageName, Yes, confirm, connected, out, print_json, progress
+from threadmill.ops.commands.common import (
+    Json,
+    StageName,
+    Yes,
+    complete_sources,
+    confirm,
+    connected,
+    out,
+    print_json,
+    progress,
+)
 from threadmill.ops.deployment import stage_argument
 
 app = typer.Typer(no_args_is_help=True, help="Dead letters: list, show, replay or drop what was parked.")
 
 Reason = Annotated[str | None, typer.Option("--reason", help="Only those parked for this reason.")]
 Ids = Annotated[list[str] | None, typer.Option("--id", help="Only this letter, by its id; may be given several times.")]
-SourceName = Annotated[str | None, typer.Option("--source", help="Only this source.")]
+SourceName = Annotated[str | None, typer.Option("--source", autocompletion=complete_sources, help="Only this source.")]
 Limit = Annotated[int, typer.Option("--limit", help="At most so many.")]
 
 

@@ -11,7 +11,17 @@ from rich.table import Table
 from threadmill.model.errors import ConfigError
 from threadmill.model.keys import Lane
 from threadmill.ops import pieces
-from threadmill.ops.commands.common import Json, SourceName, StageName, connected, out, print_json, progress
+from threadmill.ops.commands.common import (
+    Json,
+    SourceName,
+    StageName,
+    complete_queues,
+    complete_stages,
+    connected,
+    out,
+    print_json,
+    progress,
+)
 from threadmill.ops.deployment import stage_argument
 from threadmill.ops.peek import QUEUES, peek
 from threadmill.ops.tale import sentences, span, title
@@ -29,7 +39,9 @@ app = typer.Typer()
 @app.command(name="trace", epilog="Example: threadmill trace 4711")
 def trace_command(
     key: Annotated[str, typer.Argument(metavar="ID", help="A post's id, or a forum's.")],
-    stage: Annotated[str | None, typer.Option("--stage", help="Look in this stage only.")] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", autocompletion=complete_stages, help="Look in this stage only.")
+    ] = None,
     source: SourceName = None,
     as_json: Json = False,
 ) -> None:
@@ -64,7 +76,12 @@ def _tell(key: str, where: Whereabouts, now: int, *, several: bool) -> None:
 def peek_command(
     stage: StageName,
     limit: Annotated[int, typer.Option("--limit", help="At most so many of each queue.")] = 10,
-    queue: Annotated[str, typer.Option("--queue", help="tasks, requests, delayed, leased or all.")] = "all",
+    queue: Annotated[
+        str,
+        typer.Option(
+            "--queue", autocompletion=complete_queues(QUEUES), help="tasks, requests, delayed, leased or all."
+        ),
+    ] = "all",
     source: SourceName = None,
     as_json: Json = False,
 ) -> None:

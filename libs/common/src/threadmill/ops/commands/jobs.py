@@ -98,7 +98,10 @@ def events_command(
     deployment = connected()
     streams = EventStreams(deployment.client, deployment.lanes())
     try:
-        _show(streams.last(limit), as_json)
+        last = streams.last(limit)
+        _show(last, as_json)
+        if not last and not follow and not as_json:
+            out.print("nothing was finished yet")
         while follow:
             _show(streams.wait(), as_json)
     except KeyboardInterrupt:

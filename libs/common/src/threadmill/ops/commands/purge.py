@@ -11,6 +11,7 @@ from threadmill.ops.commands.common import (
     SourceName,
     StageName,
     Yes,
+    complete_queues,
     confirm,
     connected,
     out,
@@ -28,7 +29,12 @@ app = typer.Typer()
 def purge_command(
     stage: StageName,
     queue: Annotated[
-        str, typer.Option("--queue", help="tasks, requests, delayed, dead, waiting (all but dead) or all.")
+        str,
+        typer.Option(
+            "--queue",
+            autocompletion=complete_queues(REMOVABLE),
+            help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
+        ),
     ] = "waiting",
     source: SourceName = None,
     yes: Yes = False,

@@ -21,6 +21,7 @@ from threadmill.ops.commands.common import (
     SourceName,
     StageName,
     Yes,
+    complete_queues,
     confirm,
     connected,
     err,
@@ -34,7 +35,12 @@ from threadmill.ops.pieces import REMOVABLE, held_in, places_named
 app = typer.Typer()
 
 QueueName = Annotated[
-    str, typer.Option("--queue", help="tasks, requests, delayed, dead, waiting (all but dead) or all.")
+    str,
+    typer.Option(
+        "--queue",
+        autocompletion=complete_queues(REMOVABLE),
+        help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
+    ),
 ]
 
 

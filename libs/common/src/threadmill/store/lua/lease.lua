@@ -19,7 +19,9 @@ local now = now_ms()
 local answer = { 0, -1, "", 0 }
 local FIRST = #answer + 1
 local rule = redis.call("HMGET", control, "paused", "rate", "draining", "concurrency", "held")
-answer[4] = math.max(0, tonumber(rule[4] or 0) or 0)
+-- What somebody else wrote there, and is no such number, says nothing.
+local downloads = tonumber(rule[4] or 0)
+if downloads and downloads >= 1 and downloads <= 1000 then answer[4] = math.floor(downloads) end
 if rule[1] == "1" then
   answer[3] = "paused"
 elseif rule[3] == "1" then
@@ -103,7 +105,7 @@ if rule[1] ~= "1" and want > 0 and (ARGV[7] ~= "0" or ARGV[9] ~= "0") then
 end
 local state = redis.call("HMGET", site, "next_us", "paused_until")
 local rate = tonumber(rule[2] or "")
-if rate then interval = rate > 0 and 1e6 / rate or 0 end
+if rate and rate >= 0 and rate < math.huge then interval = rate > 0 and 1e6 / rate or 0 end
 want = math.min(want, room)
 if rule[1] == "1" then
   want = 0

@@ -88,14 +88,14 @@ end
 local function finish_job(jobs_root, job, now)
   local key = jobs_root .. job
   local books = redis.call("HMGET", key, "open", "hold", "keep")
-  if tonumber(books[1] or 0) ~= 0 or now < tonumber(books[2] or 0) then return end
+  if tonumber(books[1] or 0) ~= 0 or now < (tonumber(books[2] or 0) or 0) then return end
   if redis.call("HSETNX", key, "finished_at", now) == 0 then return end
-  redis.call("EXPIRE", key, books[3] or 2592000)
+  redis.call("EXPIRE", key, string.match(books[3] or "", "^%d+$") or 2592000)
   index_job(jobs_root, job, now)
   local sums, fields = { accepted = 0, done = 0, dead = 0, items = 0 }, redis.call("HGETALL", key)
   for i = 1, #fields, 2 do
     local name = string.match(fields[i], ":(%a+)$")
-    if sums[name] then sums[name] = sums[name] + tonumber(fields[i + 1]) end
+    if sums[name] then sums[name] = sums[name] + (tonumber(fields[i + 1]) or 0) end
   end
   tell(jobs_root, "event", "job_finished", "job", job, "accepted", sums.accepted, "done", sums.done, "dead", sums.dead,
     "items", sums.items)
@@ -126,7 +126,7 @@ end
 local boosts = {}
 local function boost(jobs_root, job)
   if job == "" then return 0 end
-  boosts[job] = boosts[job] or tonumber(redis.call("HGET", jobs_root .. job, "priority") or 0)
+  boosts[job] = boosts[job] or tonumber(redis.call("HGET", jobs_root .. job, "priority") or 0) or 0
   return boosts[job]
 end
 
