@@ -50,7 +50,7 @@ class Fault:
 
 
 def faults(client: Client, lanes: Sequence[Lane]) -> list[Fault]:
-    """The keys of these lanes that cannot be read; at most `MOST`. Reads all keys' types, if those with names are sound."""
+    """The keys of these lanes that cannot be read, at most `MOST`: those with names, and if they are sound, all."""
     found: list[Fault] = []
     for lane in lanes:
         found += _faults(client, list(named(lane)))
