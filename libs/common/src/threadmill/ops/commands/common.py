@@ -75,8 +75,8 @@ def print_json(value: Any) -> None:
 
 
 def progress(*, quiet: bool) -> Progress:
-    """A bar on standard error, gone when it is full."""
-    return Progress(console=err, transient=True, disable=quiet)
+    """A bar on standard error, if that is a terminal; gone when it is full."""
+    return Progress(console=err, transient=True, disable=quiet or not err.is_terminal)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -1,0 +1,111 @@
+"""What every command does as a command of a shell should: help, completion, pipes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from commands.operator import Operator
+from commands.rows import names
+from store.workshop import Workshop
+from threadmill.ops.app import PANELS, app
+from threadmill.ops.embedded import EmbeddedRedis
+from waiting import wait_for
+
+THREADMILL = [str(Path(sys.executable).parent / "threadmill")]
+
+
+def test_every_command_is_under_a_heading_and_has_an_example() -> None:
+    shown = {name.split()[0] for name in names()}
+    assert sorted(shown) == sorted(name for panel in PANELS.values() for name in panel)
+    without = [name for name in names() if name not in ("version", "health") and "Example: " not in epilog(name)]
+    assert without == []
+
+
+def epilog(name: str) -> str:
+    command = get_command(app)
+    for word in name.split():
+        assert isinstance(command, TyperGroup)
+        command = command.commands[word]
+    return command.epilog or ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("pause ", {"list", "detail", "comment"}),
+        ("trace 1 --stage d", {"detail"}),
+        ("rate ", {"bbs"}),
+        ("dead list detail --source ", {"bbs"}),
+        ("peek detail --queue de", {"delayed"}),
+        ("purge detail --queue wa", {"waiting"}),
+        ("export detail --queue a", {"all"}),
+        ("reque", {"requeue"}),
+    ],
+)
+def test_the_shell_completes(
+    typed: str, offered: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a shell that asks, as typer's completion script does
+    monkeypatch.setenv("THREADMILL_SOURCES", "sources/bbs.toml")
+    monkeypatch.setenv("COMP_WORDS", f"threadmill {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(f"threadmill {typed}".split(" ")) - 1))
+    monkeypatch.setenv("_THREADMILL_COMPLETE", "complete_bash")
+    # When the command is asked
+    with pytest.raises(SystemExit):
+        app(prog_name="threadmill")
+    # Then it offers what fits
+    assert set(capsys.readouterr().out.split()) == offered
+
+
+def test_a_reader_that_goes_away_is_no_error(shop: Workshop, redis_server: EmbeddedRedis) -> None:
+    # Given more to show than a pipe holds
+    job = "a-job-with-a-long-name-0123456789"
+    shop.submit(*(str(at) for at in range(2_000)), job=job)
+    # When only the first lines are read
+    for line in ("peek detail --limit 2000", "peek detail --limit 2000 --json", "export detail"):
+        with running(line, redis_server.url) as command:
+            assert command.stdout
+            command.stdout.readline()
+            first = command.stdout.readline()
+            command.stdout.close()
+            error = command.stderr.read() if command.stderr else b""
+            # Then the command ends without a word
+            assert (command.wait(20), error) == (1, b""), line
+        # And a row is a line, its ids whole
+        assert job.encode() in first, line
+
+
+@pytest.mark.parametrize(("line", "status"), [("job J --wait", 130), ("status --watch --json", 0)])
+def test_ctrl_c_ends_what_waits_without_a_traceback(
+    shop: Workshop, client: redis.Redis, redis_server: EmbeddedRedis, line: str, status: int
+) -> None:
+    shop.submit("1", job="J")
+    with running(line, redis_server.url) as command:
+        wait_for(lambda: len(client.client_list()) > 1, what="the command to be at work")
+        command.send_signal(signal.SIGINT)
+        _, error = command.communicate(timeout=20)
+    assert command.returncode == status
+    assert b"Traceback" not in error
+
+
+def running(line: str, url: str) -> subprocess.Popen[bytes]:
+    settings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    settings |= {"THREADMILL_REDIS_URL": url, "THREADMILL_SOURCES": "sources/bbs.toml"}
+    return subprocess.Popen([*THREADMILL, *line.split()], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_a_question_is_answered_no_where_nobody_can_answer(threadmill: Operator, shop: Workshop) -> None:
+    shop.submit("1")
+    answer = threadmill("purge", "detail")
+    assert answer.status == 2
+    assert "say --yes" in answer.err
+    assert shop.books.tasks == 1
