@@ -22,7 +22,7 @@ def decide(source: str, look: Look, now_ms: int) -> Scan | Change:
     if not read.entry or due_ms is None:  # somebody removed it, or wrote nonsense
         return Change(read, read.entry, None)
     board = Board.from_json(read.entry, source=source, id=read.id)
-    if not board.enabled:
+    if not board.active:
         return Change(read, read.entry, None)
     if look.scanning:
         return _wait(look, due_ms, now_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import urllib.request
@@ -14,24 +15,34 @@ from threadmill.model.stages import STAGES
 from threadmill.store.status import items_waiting
 
 INTERFACES = ("list", "post", "comment", "total")
+FORUM = ["--forums", "10", "--pages-per-forum", "3", "--mean-comments", "10", "--list-order", "active", "--pinned", "2"]
 BOARDS = [str(number) for number in range(1, 11)]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How long the forum grows, s, and how often each board is scanned, and scanned as a whole.
+    """How long the forum grows, s, how often each board is scanned, and scanned as a whole, and how much is written.
 
-    GROWTH="40 5s 15s" makes it shorter, GROWTH="180 10s 1m" scans at even intervals instead of adaptive ones.
+    GROWTH="40 5s 15s" makes it shorter and scans at even intervals; GROWTH="180 2s..1m 1m 0.1" is a quiet forum.
     """
 
     seconds: float = 180.0
     often: str = "2s..1m"
     whole: str = "1m"
+    busy: float = 1.0
+    """1: 30 posts, 300 comments and 10 deletions a minute, over all boards."""
 
     @classmethod
     def from_environment(cls) -> Growth:
         given = os.environ.get("GROWTH", "").split()
-        return cls(float(given[0]), *given[1:]) if given else cls()
+        return cls(float(given[0]), *given[1:3], *map(float, given[3:])) if given else cls()
+
+    @property
+    def forum(self) -> list[str]:
+        """The options of such a demo forum."""
+        a_minute = {"new-posts": 30.0, "new-comments": 300.0, "deletions": 10.0}
+        rates = [(f"--{what}-per-minute", str(number * self.busy)) for what, number in a_minute.items()]
+        return [*FORUM, *itertools.chain.from_iterable(rates), "--growth-seconds", str(self.seconds)]
 
     def boards_file(self, folder: Path) -> Path:
         """The ten boards, as the dispatcher is told of them."""

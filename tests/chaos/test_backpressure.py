@@ -11,9 +11,10 @@ import pytest
 
 from chaos.ledger import Tally, note
 from chaos.oracle import assert_whole
-from end_to_end.dispatchers import boards_file, schedule, threadmill
+from end_to_end.dispatchers import boards_file
 from end_to_end.pipeline import Pipeline, pipeline
 from threadmill.model.stages import STAGES
+from threadmill.ops import boards, report
 from waiting import wait_for
 
 WIDE = ["--forums", "10", "--pages-per-forum", "3", "--posts-per-page", "20", "--mean-comments", "2"]
@@ -63,12 +64,12 @@ def test_while_detail_stands_still_the_list_scan_waits_and_redis_does_not_grow(
         assert listed(rig) == pages
         assert most_bytes < bytes_used + 100_000
         # And the boards are late, as the status says
-        late_ms = schedule(rig)["lateness_ms"]
+        late_ms = report.status(rig.deployment)["sources"]["bbs"]["schedule"]["lateness_ms"]
         assert late_ms > 1000 * (seconds - 2)
         # And when details are collected again, so is all the rest
         rig.start("detail", "comment")
         wait_for(lambda: rig.books("list")["held"] == "" and rig.check().ok, 120, every=1, what="all to be collected")
-        threadmill(rig, "boards", "pause", *FORUMS)
+        boards.pause(rig.deployment, rig.deployment.source(None), FORUMS)
         wait_for(lambda: all(nothing_open(rig.books(stage)) for stage in STAGES), what="the last scans to end")
         assert rig.check().ok
         note(Tally())

@@ -15,8 +15,6 @@ from waiting import wait_for
 
 MOST = 1.3
 """Downloads for each page that had something new."""
-FORUM = ["--forums", "10", "--pages-per-forum", "3", "--mean-comments", "10", "--list-order", "active", "--pinned", "2"]
-RATES = ["--new-posts-per-minute", "30", "--new-comments-per-minute", "300", "--deletions-per-minute", "10"]
 
 
 @pytest.mark.chaos
@@ -25,9 +23,8 @@ def test_a_growing_forum_is_stored_whole_and_little_is_downloaded_for_nothing(
 ) -> None:
     # Given ten boards that grow: new posts, new comments on any post, and now and then a post that is deleted
     growth = Growth.from_environment()
-    until = time.monotonic() + growth.seconds
-    forum = [*FORUM, *RATES, "--growth-seconds", str(growth.seconds)]
-    with pipeline(tmp_path, forum=forum, boards=growth.boards_file(tmp_path)) as rig:
+    with pipeline(tmp_path, forum=growth.forum, boards=growth.boards_file(tmp_path)) as rig:
+        until = time.monotonic() + growth.seconds  # by then it stands still: it serves already
         # And a dispatcher that has each of them scanned, the first time as a whole
         rig.start()
         rig.fleet.scale("dispatcher", 1)
@@ -35,10 +32,10 @@ def test_a_growing_forum_is_stored_whole_and_little_is_downloaded_for_nothing(
         first = asked(rig)
         asked(rig, "hits/reset")
         # When they have grown, and one more whole scan was asked for
-        time.sleep(max(0.0, until + 1 - time.monotonic()))  # the forum's growth, not a wait for anything
+        time.sleep(max(0.0, until - time.monotonic()))  # the forum's growth, not a wait for anything
         rig.fleet.scale("dispatcher", 0)
-        wait_for(partial(idle, rig), 60, what="the last scans")
         assert not rig.wait_until_done(rig.submit("list", BOARDS, full=True).job).dead
+        wait_for(partial(idle, rig), 60, what="what the dispatcher asked for last")
         # Then what is stored is the truth, and what was deleted is marked
         check, grown, numbers = rig.check(), asked(rig), scans(rig)
     with capsys.disabled():

@@ -10,7 +10,7 @@ from commands.operator import Operator
 from threadmill.model.config import Config
 from threadmill.model.stages import DETAIL
 from threadmill.ops.deployment import Deployment
-from threadmill.ops.embedded import EmbeddedRedis, free_port
+from threadmill.ops.embedded import EmbeddedRedis
 from threadmill.ops.submission import Submission, new_job_id, submit
 from threadmill.store.connection import Client
 from threadmill.store.jobs import find_job
@@ -114,25 +114,14 @@ def test_what_makes_no_sense_is_told_in_plain_words(threadmill: Operator, argume
     assert (said.status, WRONG[arguments] in said.err) == (2, True), said.err
 
 
-COMMANDS = [
-    ("jobs",),
-    ("job", "4711"),
-    ("job", "4711", "--wait"),
-    ("events",),
-    ("pause", "detail"),
-    ("drain", "detail"),
-    ("resume", "detail"),
-    ("rate", "bbs", "1"),
-    ("concurrency", "detail", "1"),
-    ("priority", "4711", "1"),
-]
-
-
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_without_redis_a_command_says_so(threadmill: Operator, arguments: tuple[str, ...]) -> None:
-    threadmill.set("THREADMILL_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
-    said = threadmill(*arguments)
-    assert (said.status, "does not answer" in said.err) == (3, True), said.err
+def test_books_that_are_none_are_told(client: Client, threadmill: Operator) -> None:
+    # Given a hash of somebody else's under a job's name
+    client.zadd("{bbs.0}:jobs", {"4711": 1})
+    client.hset("{bbs.0}:jobs:4711", mapping={"open": "perhaps", "hold": "?", "detail:accepted": 1})
+    # When a command meets it; then it says so, and what to do
+    for arguments in (("jobs",), ("job", "4711"), ("job", "4711", "--wait")):
+        said = threadmill(*arguments)
+        assert (said.status, "the books of job 4711 are not ours" in said.err) == (3, True), said.err
 
 
 def test_in_an_empty_redis_there_is_nothing(client: Client, threadmill: Operator) -> None:

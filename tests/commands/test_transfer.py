@@ -27,6 +27,8 @@ def work_everywhere(shop: Workshop) -> None:
     shop.push({"key": "9", "job": "8"})
     (entry,) = shop.read()
     shop.run(shop.store.refuse([Refusal(entry, "refused-key", "it does not match")], express=False))
+    shop.submit("7", job="8", version="5")
+    shop.admit(*shop.read(), b'{"k":"7"}')
     shop.submit("3", "4", job="7", version="5", priority=2)
     shop.submit("4", job="8", version="6")
     shop.push({"key": "6", "job": "8"})
@@ -52,9 +54,9 @@ def test_what_was_exported_and_purged_comes_back_by_import(
     file = tmp_path / "detail.jsonl"
     # When it is exported; then nothing moves, and each piece is a line under the header
     done = threadmill("export", "detail", str(file), "--queue", "all", "--json").json
-    assert done["written"] == {"express": 1, "tasks": 4, "delayed": 1, "requests": 1, "dead": 2}
+    assert done["written"] == {"express": 1, "tasks": 4, "delayed": 1, "requests": 2, "dead": 2}
     assert what_is_there(shop, threadmill) == before
-    assert len(file.read_bytes().splitlines()) == 1 + 9
+    assert len(file.read_bytes().splitlines()) == 1 + 10
     # When it is purged; then nothing is open, the books balance, and both jobs are finished
     assert threadmill("purge", "detail", "--queue", "all", "--yes", "--json").json == {"purged": done["written"]}
     shop.audit()
@@ -82,18 +84,19 @@ def test_what_was_taken_out_is_gone_here_and_can_be_imported_elsewhere(
     work_everywhere(shop)
     before, file = what_is_there(shop, threadmill), tmp_path / "detail.jsonl"
     done = threadmill("export", "detail", str(file), "--queue", "all", "--take", "--yes", "--json").json
-    assert (done["taken"], done["gone"], done["unreadable"]) == (9, 0, 0)
+    assert (done["taken"], done["gone"], done["unreadable"]) == (10, 0, 0)
     shop.audit()
-    assert (shop.books.open, shop.books.dead, shop.stat("exported")) == (0, 0, 9)
+    assert (shop.books.open, shop.books.dead, shop.stat("exported")) == (0, 0, 10)
     # Then a scan does not submit here again what was taken elsewhere
     assert shop.submit("3", version="5") == (0, 1)
     # When another deployment imports it
     shop.client.flushall()
-    assert sum(threadmill("import", "detail", str(file), "--json").json["imported"].values()) == 9
+    assert sum(threadmill("import", "detail", str(file), "--json").json["imported"].values()) == 10
     # Then all is there, with the versions at which it was known
     shop.audit()
     assert what_is_there(shop, threadmill) == before
     assert shop.submit("3", "4", version="6") == (1, 1)
+    assert shop.submit("7", version="5") == (0, 1)
 
 
 def test_pages_are_leased_again_as_they_were(shop: Workshop, threadmill: Operator, tmp_path: Path) -> None:
@@ -103,6 +106,7 @@ def test_pages_are_leased_again_as_they_were(shop: Workshop, threadmill: Operato
     file = str(tmp_path / "detail.jsonl")
     threadmill("export", "detail", file, "--take", "--yes")
     threadmill("import", "detail", file)
+    shop.audit()
     # When they are leased and committed, then in their order, each in its run, until nothing is left
     leases = shop.lease(10)
     assert payloads(leases) == [b'{"k":"2"}', b'{"k":"1"}', b'{"k":"1","n":2}', b'{"k":"1","n":3}']

@@ -18,7 +18,18 @@ COMMANDS = [
     ("import", "detail", "-"),
     ("purge", "detail", "--yes"),
     ("requeue", "detail", "1"),
+    ("jobs",),
+    ("job", "4711"),
+    ("events",),
+    ("pause", "detail"),
+    ("resume", "detail"),
+    ("drain", "detail"),
+    ("rate", "bbs", "1"),
+    ("concurrency", "detail", "1"),
+    ("priority", "4711", "1"),
 ]
+LOOKING = [command for command in COMMANDS if command[0] != "import"]
+"""Those that meet what is in Redis; the other has nothing to import."""
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
@@ -40,13 +51,33 @@ def test_a_redis_that_evicts_is_refused_by_all(threadmill: Operator, tmp_path: P
             assert "noeviction" in ended.err
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
+def test_a_redis_that_is_too_old_is_refused_by_all(threadmill: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a Redis that is older than what is needed, for more is needed than there is
+    monkeypatch.setattr("threadmill.store.connection.MIN_VERSION", (99, 0))
+    for command in COMMANDS:
+        ended = threadmill(*command)
+        assert (ended.status, len(ended.err.splitlines())) == (3, 1)
+        assert "or newer is needed" in ended.err
+
+
+@pytest.mark.parametrize("command", LOOKING, ids=[command[0] for command in LOOKING])
 def test_keys_of_another_kind_are_told(threadmill: Operator, client: redis.Redis, command: tuple[str, ...]) -> None:
     # Given a Redis that somebody else uses under our names
-    for name in ("tasks", "tasks:express", "requests", "delayed", "dead", "dead:index", "workers", "leases", "stats"):
+    for name in (
+        "tasks",
+        "tasks:express",
+        "requests",
+        "delayed",
+        "dead",
+        "dead:index",
+        "workers",
+        "leases",
+        "stats",
+        "control",
+    ):
         client.set(f"{{bbs.0}}:detail:{name}", "something else")
-    if command[0] == "import":
-        pytest.skip("it has nothing to import")
+    for name in ("jobs", "jobs:4711", "jobs:events"):
+        client.set(f"{{bbs.0}}:{name}", "something else")
     # When a command meets it; then it says so
     ended = threadmill(*command)
     assert ended.status == 3

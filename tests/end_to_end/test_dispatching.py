@@ -265,3 +265,19 @@ def test_boards_in_a_lane_where_they_do_not_belong_move(client: redis.Redis, red
     # Then each is in one lane, its own
     assert sum(client.hlen(lane.boards) for lane in fleet.deployment.lanes()) == 20
     assert client.hlen(Lane("bbs").boards) < 20
+
+
+def test_what_an_operator_paused_stays_paused_when_the_file_is_read_again(fleet: Fleet) -> None:
+    # Given a file with two boards, the second switched off there, and an operator who pauses the first
+    plans = [Board("bbs", "1", Every(60)), Board("bbs", "2", Every(60), enabled=False)]
+    source = fleet.deployment.source("bbs")
+    boards.load(fleet.deployment, plans)
+    assert boards.pause(fleet.deployment, source, ["1"]) == 1
+    # When the file is read again, other than before; then both are left alone
+    assert boards.load(fleet.deployment, [replace(plan, priority=1) for plan in plans]) == Loaded(changed=2)
+    assert fleet.round() == 0
+    # When they are resumed; then the first is scanned, and of the second it is said where it is switched off
+    assert boards.resume(fleet.deployment, source, ["1"]) == 1
+    assert fleet.round() == 1
+    with pytest.raises(ConfigError, match="enabled = false"):
+        boards.resume(fleet.deployment, source, ["2"])

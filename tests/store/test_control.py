@@ -68,3 +68,14 @@ def test_a_new_rate_counts_at_once(shop: Workshop) -> None:
     # And when it is the source's own again, that holds
     set_rate(shop.client, shop.lane, ["list", "detail"], None)
     assert len(shop.lease(5, interval_us=0)) == 3
+
+
+def test_what_makes_no_sense_changes_nothing(shop: Workshop) -> None:
+    # Given fields that somebody wrote by hand
+    shop.queue(b"a", b"b")
+    for value in ("much", "-3", ""):
+        order(shop, **{CONCURRENCY: value, PAUSED: "yes", "rate": value})
+        # Then work goes on as ever
+        leased = shop.ask(0)
+        assert (leased.state, leased.concurrency) == ("", None)
+    assert len(shop.lease(2)) == 2

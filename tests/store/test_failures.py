@@ -265,3 +265,18 @@ def test_a_dropped_letter_counts_as_done_and_closes_its_run(shop: Workshop) -> N
     assert shop.books.balanced
     assert shop.job("j1").finished
     assert not shop.client.exists(shop.keys.runs)
+
+
+def test_a_letter_that_cannot_be_read_stays_until_it_is_dropped(shop: Workshop) -> None:
+    # Given a page that was parked, and a letter whose bytes somebody spoilt
+    for _ in range(2):
+        shop.start("42", b"page")
+        shop.run(shop.store.park([Park(shop.lease_one().id, "http-403", "no")]))
+    readable, spoilt = shop.letters()
+    shop.client.hset(shop.keys.dead, spoilt, b"\xff no letter")
+    # When both are replayed; then the one goes back to work and the other stays
+    assert shop.run(shop.store.replay([readable, spoilt])) == 1
+    assert shop.letters() == [spoilt]
+    # And it can be given up
+    assert shop.run(shop.store.drop([spoilt])) == 1
+    assert shop.books.balanced

@@ -39,6 +39,8 @@ def test_a_key_is_found_among_thousands_in_every_place(shop: Workshop) -> None:
     assert [piece.place for piece in found] == ["tasks", "tasks", "requests", "leased", "dead"]
     assert found[0].before == 1500
     assert found[2].before == 1500
+    for key in ("l0", "l1499", "lx699", "d0", "d1499", "dx699"):
+        assert len(look(shop, key)) == 1
     assert sum(told) == to_look_at(shop.client, shop.lane, "detail") == 4 * 2201 + 1
 
 

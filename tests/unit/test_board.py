@@ -26,7 +26,7 @@ BOARD = Board("bbs", "7", Every(600))
     "board",
     [
         BOARD,
-        Board("bbs", "게시판", Cron("0 4 * * *", "Asia/Seoul"), {"slug": "x", "a": "b"}, -3, 86_400, False, True),
+        Board("bbs", "게시판", Cron("0 4 * * *", "Asia/Seoul"), {"slug": "x", "a": "b"}, -3, 86_400, False, True, True),
         Board("bbs", "7", Adaptive(60, 3600), last=LastScan("j", 3, 5, 6, True, True, 0, True, 9, True, 120)),
         BOARD.dispatched("j1", at_ms=5, due_ms=3),
     ],

@@ -101,7 +101,9 @@ def test_a_board_that_is_being_scanned_and_not_due_is_no_matter() -> None:
     assert (decided.due_ms, decided.look_ms, decided.counter) == (NOW_MS + 90_000, NOW_MS + LOOK_MS, "")
 
 
-@pytest.mark.parametrize("entry", [b"", replace(EVERY, enabled=False).to_json()])
+@pytest.mark.parametrize(
+    "entry", [b"", *(replace(EVERY, **off).to_json() for off in ({"enabled": False}, {"paused": True}))]
+)
 def test_what_is_no_more_to_be_scanned_leaves_the_schedule(entry: bytes) -> None:
     read_so = Read("7", b"5", entry)
     assert decide("bbs", Look(read_so, False, None, False), NOW_MS) == Change(read_so, entry, None)

@@ -31,9 +31,9 @@ from threadmill.model.config import Config
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
+from threadmill.store.configured import configured_marks, configured_store
 from threadmill.store.connection import STORE_FAILURES, UNREACHABLE, connect, wait_until_ready
 from threadmill.store.purge import flush_stage
-from threadmill.store.stage import configured_marks, configured_store
 from threadmill.store.status import run_books
 
 if TYPE_CHECKING:

@@ -62,6 +62,8 @@ class Board:
     enabled: bool = True
     live: bool = False
     """Added by an operator: it stays, whatever the boards file says."""
+    paused: bool = False
+    """An operator wants it left alone, whatever the boards file says."""
     last: LastScan = LastScan()
 
     def __post_init__(self) -> None:
@@ -69,13 +71,18 @@ class Board:
             raise ValueError(f"a priority lies between ±{EXPRESS_PRIORITY - 1}")
 
     @property
+    def active(self) -> bool:
+        """Whether it is on the schedule."""
+        return self.enabled and not self.paused
+
+    @property
     def phase(self) -> float:
         """Its own place (0 to 1) within any interval, the same in every process and release."""
         return crc32(f"{self.source}/{self.id}".encode()) / 2**32
 
-    def same_plan(self, other: Board) -> bool:
-        """Whether the two are to be scanned alike, whatever came of it."""
-        return replace(self, last=other.last) == other
+    def carrying_on(self, known: Board) -> Board:
+        """The board with what the one that was known has been through."""
+        return replace(self, last=known.last, paused=known.paused)
 
     def due_next(self) -> int:
         """When it is due after its last scan (ms); 0 if it never had one."""
@@ -158,7 +165,7 @@ class Board:
             raise ValueError(f"what Redis has of board {id} of {source} cannot be read: {error}") from None
 
 
-_FLAGS: dict[str, Any] = {"priority": 0, "enabled": True, "live": False}
+_FLAGS: dict[str, Any] = {"priority": 0, "enabled": True, "live": False, "paused": False}
 _LAST: dict[str, Any] = {each.name: each.default for each in fields(LastScan)}
 
 

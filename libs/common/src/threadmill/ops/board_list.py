@@ -52,7 +52,7 @@ def as_json(row: Row) -> dict[str, Any]:
         return body | due
     last = board.last
     plan = {**board.interval.spelled(), "full_every_s": board.full_every_s, "priority": board.priority}
-    state = {"params": dict(board.params), "paused": not board.enabled, "live": board.live, "pace_s": last.pace_s}
+    state = {"params": dict(board.params), "paused": not board.active, "live": board.live, "pace_s": last.pace_s}
     scan = {"job": last.job, "at": _iso(last.at_ms or None), "late_ms": last.late_ms, "full": last.full}
     came = {"open": last.open, "brought": last.brought, "dead": last.dead, "number": last.number}
     return body | due | plan | state | {"last": scan | came}

@@ -80,11 +80,11 @@ def remove(deployment: Deployment, source: Source, ids: Sequence[str]) -> int:
 
 
 def pause(deployment: Deployment, source: Source, ids: Sequence[str]) -> int:
-    """Leave boards alone until they are resumed."""
+    """Leave boards alone until they are resumed, whatever the boards file says."""
 
     def edit(lane: Lane, read: Read) -> Change | None:
         board = _readable(lane, read)
-        return Change(read, replace(board, enabled=False).to_json(), None) if board.enabled else None
+        return None if board.paused else Change(read, replace(board, paused=True).to_json(), None)
 
     return _each(deployment, source, _known(deployment, source, ids), edit)
 
@@ -95,8 +95,10 @@ def resume(deployment: Deployment, source: Source, ids: Sequence[str]) -> int:
 
     def edit(lane: Lane, read: Read) -> Change | None:
         board = _readable(lane, read)
+        if not board.enabled:
+            raise ConfigError(f"the boards file says enabled = false of board {read.id}: change it there")
         due_ms = max(now_ms, board.due_next())
-        return None if board.enabled else Change(read, replace(board, enabled=True).to_json(), due_ms, due_ms)
+        return Change(read, replace(board, paused=False).to_json(), due_ms, due_ms) if board.paused else None
 
     return _each(deployment, source, _known(deployment, source, ids), edit)
 
@@ -107,7 +109,7 @@ def scan(deployment: Deployment, source: Source, ids: Sequence[str], *, full: bo
 
     def edit(lane: Lane, read: Read) -> Change | None:
         board = _readable(lane, read)
-        if not board.enabled:
+        if not board.active:
             raise ConfigError(f"board {read.id} is paused: threadmill boards resume {read.id}")
         asked = replace(board, last=replace(board.last, full_next=full or board.last.full_next))
         return Change(read, asked.to_json(), min(now_ms, read.due_ms or now_ms), now_ms)
@@ -126,10 +128,10 @@ def known_board(lane: Lane, read: Read) -> Board | None:
 def _put(read: Read, known: Board | None, board: Board, now_ms: int) -> Change | None:
     """What makes the board so; None if it is."""
     if known is not None:
-        if known.same_plan(board) and board.enabled == (read.due_ms is not None):
+        board = board.carrying_on(known)
+        if board == known and board.active == (read.due_ms is not None):
             return None
-        board = replace(board, last=known.last)
-    if not board.enabled:
+    if not board.active:
         due_ms = None
     elif known is not None and known.interval == board.interval and read.due_ms is not None:
         due_ms = read.due_ms

@@ -40,7 +40,7 @@ def change_concurrency(deployment: Deployment, stage: Stage, source: str | None,
 def concurrency(deployment: Deployment, stage: Stage, source: str | None) -> int | None:
     """What an operator said, None if nothing."""
     value = said(deployment.client, deployment.lanes(source)[0], stage.name, CONCURRENCY)
-    return None if value is None else int(value)
+    return int(value) if value is not None and value.isdecimal() else None
 
 
 def change_rate(deployment: Deployment, source: str, per_s: float | None) -> None:
@@ -54,7 +54,10 @@ def rate(deployment: Deployment, source: str) -> float | None:
     """What an operator said of the site, None if nothing."""
     lanes = deployment.lanes(source)
     value = said(deployment.client, lanes[0], next(iter(STAGES)), RATE)
-    return None if value is None else float(value) * len(lanes)
+    try:
+        return None if value is None else float(value) * len(lanes)
+    except ValueError:  # somebody wrote something else; workers take it for nothing, too
+        return None
 
 
 def reprioritize(deployment: Deployment, job: str, priority: int, looked: Callable[[int], None]) -> int:

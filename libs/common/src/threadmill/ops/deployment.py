@@ -9,8 +9,9 @@ from threadmill.model.errors import ConfigError
 from threadmill.model.keys import Lane, partition_of
 from threadmill.model.source import Source, configured_sources, lanes_of
 from threadmill.model.stages import STAGES, Stage
+from threadmill.store.configured import configured_store
 from threadmill.store.connection import Client, connect, wait_until_ready
-from threadmill.store.stage import StageStore, configured_store
+from threadmill.store.stage import StageStore
 
 
 @dataclass(frozen=True)

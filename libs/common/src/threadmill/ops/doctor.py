@@ -6,7 +6,9 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+from threadmill.model.boards_file import read_boards
 from threadmill.model.config import Config, without_password
 from threadmill.model.errors import ThreadmillError
 from threadmill.model.source import configured_sources, lanes_of
@@ -34,6 +36,7 @@ def examine(config: Config) -> Examination:
     findings = [
         Finding("versions", OK, ", ".join(_versions())),
         _try("sources", lambda: ", ".join(f"{s.name} at {s.base_url}" for s in configured_sources(config))),
+        _try("boards", lambda: _boards(config)),
         _try("embedded redis", find_server, failing=WARNING),
     ]
     url = config.redis_url.get_secret_value()
@@ -48,6 +51,13 @@ def examine(config: Config) -> Examination:
         return Examination(findings, "none can be given while Redis cannot be asked")
     finally:
         client.close()
+
+
+def _boards(config: Config) -> str:
+    if not config.boards:
+        return "no boards file is set"
+    boards = read_boards(Path(config.boards), {source.name: source for source in configured_sources(config)})
+    return f"{len(boards):,} in {config.boards}"
 
 
 def _durability(client: Client, url: str) -> Durability:

@@ -116,10 +116,10 @@ def _whereabouts(
 
 
 def _once(found: Iterator[Piece]) -> Iterator[Piece]:
-    """A page that was met in two places has moved: the later one counts."""
+    """The foremost first. A page that was met in two places has moved: the later one counts."""
     pages: dict[tuple[int, str, str] | bytes, Piece] = {}
     for piece in found:
         name = piece.id if piece.page is None else (piece.page, piece.job, getattr(piece.what, "run", ""))
         pages.pop(name, None)
         pages[name] = piece
-    yield from pages.values()
+    yield from sorted(pages.values(), key=lambda piece: (_FOREMOST.index(piece.place), piece.page or 0))

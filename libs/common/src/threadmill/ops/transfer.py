@@ -23,7 +23,7 @@ from threadmill.store.purge import EXPORTED, purge
 from threadmill.store.restore import Parked, Waiting, restore_letters, restore_requests, restore_tasks
 from threadmill.store.stage import StageStore
 
-BATCH = 500
+BATCH = 250
 """Pieces of one call: a script holds Redis for a few ms at most."""
 ANNOUNCED_MS = 600_000
 """How long the jobs of a file are held open, so that none looks finished between two batches of it."""

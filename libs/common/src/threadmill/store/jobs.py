@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from threadmill.model.errors import StoreRefused
 from threadmill.model.keys import Lane
 from threadmill.store.calls import Call, Command, attempt_all, run_all
 from threadmill.store.connection import STORE_FAILURES, Client
@@ -136,16 +137,25 @@ def _read(client: Client, lanes: Sequence[Lane], ids: Sequence[str]) -> list[Job
         calls.append(Command(("ZSCORE", lane.jobs, job), lambda reply: None if reply is None else int(float(reply))))
     now_ms, *replies = run_all(client, calls)
     _mend(client, places, replies[::2], now_ms)
-    found = []
+    width, found = 2 * len(lanes), []
     for at, job in enumerate(ids):
-        books = replies[2 * at * len(lanes) : 2 * (at + 1) * len(lanes) : 2]
-        begun = [each for each in replies[2 * at * len(lanes) + 1 : 2 * (at + 1) * len(lanes) : 2] if each is not None]
+        books, begun = replies[width * at : width * (at + 1) : 2], replies[width * at + 1 : width * (at + 1) : 2]
         if any(books):
-            reached = [lane.source for lane, book in zip(lanes, books, strict=True) if book]
-            priority = next((int(book[b"priority"]) for book in books if b"priority" in book), 0)
-            total = sum_books(books, now_ms)
-            found.append(Job(job, tuple(dict.fromkeys(reached)), min(begun, default=None), priority, total))
+            found.append(_job(job, lanes, books, begun, now_ms))
     return found
+
+
+def _job(
+    job: str, lanes: Sequence[Lane], books: Sequence[dict[bytes, bytes]], begun: Sequence[int | None], now_ms: int
+) -> Job:
+    reached = [lane.source for lane, book in zip(lanes, books, strict=True) if book]
+    at = min((each for each in begun if each is not None), default=None)
+    try:
+        priority = next((int(book[b"priority"]) for book in books if b"priority" in book), 0)
+        return Job(job, tuple(dict.fromkeys(reached)), at, priority, sum_books(books, now_ms))
+    except ValueError as error:
+        key = lanes[0].job(job)
+        raise StoreRefused(f"the books of job {job} are not ours ({error}); look at {key}, and delete it") from None
 
 
 def _mend(client: Client, places: Sequence[tuple[str, Lane]], books: Sequence[dict[bytes, bytes]], now_ms: int) -> None:
@@ -157,7 +167,7 @@ def _mend(client: Client, places: Sequence[tuple[str, Lane]], books: Sequence[di
     for (job, lane), book in zip(places, books, strict=True):
         if not book:
             calls.append(Call(_FORGET, (lane.jobs, lane.jobs_prefix), (job,), int))
-        elif b"hold" in book and int(book[b"hold"]) <= now_ms and not int(book.get(b"open", 0)):
+        elif book.get(b"hold", b"").isdigit() and int(book[b"hold"]) <= now_ms and book.get(b"open", b"0") == b"0":
             calls.append(announce(lane, job, 0))
     if calls:
         attempt_all(client, calls)

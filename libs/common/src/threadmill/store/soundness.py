@@ -50,7 +50,7 @@ class Fault:
 
 
 def faults(client: Client, lanes: Sequence[Lane]) -> list[Fault]:
-    """The keys of these lanes that cannot be read, `MOST` at most; all are looked at if those with names are sound."""
+    """The keys of these lanes that cannot be read, at most `MOST`: those with names, and if they are sound, all."""
     found: list[Fault] = []
     for lane in lanes:
         found += _faults(client, list(named(lane)))
@@ -150,7 +150,6 @@ def _scanned(client: Client, lane: Lane) -> Iterator[list[Kept]]:
 
 def _families(lane: Lane) -> Iterator[tuple[str, str, tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...]]]:
     yield lane.jobs_prefix, "hash", ((_JOB_COUNTS, COUNT),)
-    yield f"{lane.looks}:", "zset", ()
     for stage in STAGES:
         keys = lane.stage(stage)
         yield keys.seen_part("v:"), "hash", ()

@@ -7,14 +7,13 @@ from typing import Any
 
 import redis
 
-from threadmill.model.config import Config
 from threadmill.model.errors import TaskError
 from threadmill.model.keys import GROUP, Lane
 from threadmill.model.stages import STAGES, Stage
 from threadmill.model.task import Task
 from threadmill.store.calls import Arg, Call
-from threadmill.store.filters import REQUEST_FILTERS, Dupefilter, RunFilter, VersionedFilter
-from threadmill.store.orders import PRIORITY, QUEUE_ORDERS, QueueOrder
+from threadmill.store.filters import Dupefilter, RunFilter, VersionedFilter
+from threadmill.store.orders import PRIORITY, QueueOrder
 from threadmill.store.scripts import Script, compose
 from threadmill.store.work import (
     NO_MARKS,
@@ -270,23 +269,6 @@ class StageStore:
 
     def _call(self, verb: str, keys: tuple[str, ...], args: list[Arg], read: Any) -> Call[Any]:
         return Call(self._scripts[verb], keys, tuple(args), read)
-
-
-def configured_store(config: Config, lane: Lane, stage: Stage) -> StageStore:
-    """The stage of a lane with the strategies that the settings name."""
-    known = VersionedFilter(age_s=config.known_age_s, size=config.known_size, hits=config.known_hits)
-    return StageStore(
-        lane,
-        stage,
-        order=QUEUE_ORDERS[config.queue_order],
-        request_filter=REQUEST_FILTERS[config.dupefilter],
-        task_filter=known,
-    )
-
-
-def configured_marks(config: Config) -> Marks:
-    """The marks of backpressure that the settings name."""
-    return Marks(config.backlog_high, config.backlog_low, config.items_high, config.items_low)
 
 
 def _leased(reply: list[Any]) -> Leased:

@@ -111,7 +111,7 @@ def remove_command(ids: Ids = None, file: IdFile = None, source: SourceName = No
 
 @app.command(name="pause", epilog="Example: threadmill boards pause 7")
 def pause_command(ids: Ids = None, file: IdFile = None, source: SourceName = None, as_json: Json = False) -> None:
-    """Leave boards alone until they are resumed, or the boards file is read again and says otherwise."""
+    """Leave boards alone until they are resumed, whatever the boards file says."""
     names, deployment = list(read_ids(ids, file).places), connected()
     _tell(as_json, "paused", boards.pause(deployment, deployment.source(source), names), "boards paused")
 

@@ -107,9 +107,9 @@ def peek_command(
 
 def _row(lane: Lane, piece: Piece, now: int) -> tuple[str, ...]:
     when = {
-        Place.LEASED: f"until {span(piece.at_ms - now)} from now" if piece.at_ms > now else "lease is over",
+        Place.LEASED: f"ends in {span(piece.at_ms - now)}" if piece.at_ms > now else "lease is over",
         Place.DELAYED: f"due in {span(piece.at_ms - now)}" if piece.at_ms > now else "due",
-    }.get(piece.place, f"since {span(now - piece.at_ms)}" if piece.at_ms else "")
+    }.get(piece.place, f"came {span(now - piece.at_ms)} ago" if piece.at_ms else "")
     return (
         str(piece.place),
         escape(piece.key) if piece.key else "[red]cannot be read[/]",

@@ -43,6 +43,7 @@ end
 local function ask_for_missing(board, run, job)
   local listed, scanned = met .. ":b:" .. board, met .. ":r:" .. run
   local missing = redis.call("SDIFF", listed, scanned)
+  table.sort(missing)
   for _, post in ipairs(missing) do
     hand_down(targets[1], false, job, post, board, "1", "", "", '{"f":true}')
     redis.call("SREM", listed, post)

@@ -9,7 +9,8 @@ for i = 2, #ARGV do
   local letter = redis.call("HGET", dead, ARGV[i])
   if letter then
     local kind, body = string.match(letter, "^[^\31]*\31([^\31]*)\31[^\31]*\31[^\31]*\31(.*)$")
-    local job = string.match(body or "", "^([^\31]*)\31") or "" -- what is no letter is dropped all the same
+    -- A letter that cannot be read belongs to no job and no run that anybody could name.
+    local job = string.match(body or "", "^([^\31]*)\31") or ""
     local run = kind == "request" and select(2, parse(body)) or ""
     count_job(job, stage, "dead", -1)
     count_job(job, stage, "done", 1)
