@@ -121,11 +121,11 @@ def test_books_that_are_none_are_told(client: Client, threadmill: Operator) -> N
     # When a command meets it; then it says so, and what to do
     for arguments in (("jobs",), ("job", "4711"), ("job", "4711", "--wait")):
         said = threadmill(*arguments)
-        assert (said.status, "the books of job 4711 are not ours" in said.err) == (3, True), said.err
+        assert (said.status, "jobs:4711 cannot be read" in said.err) == (3, True), said.err
 
 
 def test_in_an_empty_redis_there_is_nothing(client: Client, threadmill: Operator) -> None:
     assert threadmill("jobs").out == "nothing was submitted yet\n"
     assert threadmill("jobs", "--open").out == "every job is finished\n"
     assert threadmill("jobs", "--json").json == []
-    assert threadmill("events").out == ""
+    assert threadmill("events").out == "nothing was finished yet\n"

@@ -71,7 +71,7 @@ def test_a_reader_that_goes_away_is_no_error(shop: Workshop, redis_server: Embed
     job = "a-job-with-a-long-name-0123456789"
     shop.submit(*(str(at) for at in range(2_000)), job=job)
     # When only the first lines are read
-    for line in ("peek detail --limit 2000", "peek detail --limit 2000 --json", "export detail"):
+    for line in ("peek detail --limit 2000", "export detail"):
         with running(line, redis_server.url) as command:
             assert command.stdout
             command.stdout.readline()
@@ -84,17 +84,25 @@ def test_a_reader_that_goes_away_is_no_error(shop: Workshop, redis_server: Embed
         assert job.encode() in first, line
 
 
-@pytest.mark.parametrize(("line", "status"), [("job J --wait", 130), ("status --watch --json", 0)])
-def test_ctrl_c_ends_what_waits_without_a_traceback(
-    shop: Workshop, client: redis.Redis, redis_server: EmbeddedRedis, line: str, status: int
+def test_ctrl_c_ends_a_command_without_a_traceback(
+    shop: Workshop, client: redis.Redis, redis_server: EmbeddedRedis
 ) -> None:
     shop.submit("1", job="J")
-    with running(line, redis_server.url) as command:
-        wait_for(lambda: len(client.client_list()) > 1, what="the command to be at work")
+    before = {each["id"] for each in client.client_list()}
+    with running("job J --wait", redis_server.url) as command:
+        wait_for(lambda: {each["id"] for each in client.client_list()} - before, what="the command to be at work")
         command.send_signal(signal.SIGINT)
-        _, error = command.communicate(timeout=20)
-    assert command.returncode == status
-    assert b"Traceback" not in error
+        assert b"Traceback" not in command.communicate(timeout=20)[1]
+    assert command.returncode == 130
+
+
+def test_ctrl_c_is_how_watching_ends(shop: Workshop, redis_server: EmbeddedRedis) -> None:
+    with running("status --watch --json", redis_server.url) as command:
+        assert command.stdout
+        command.stdout.readline()
+        command.send_signal(signal.SIGINT)
+        assert command.communicate(timeout=20)[1] == b""
+    assert command.returncode == 0
 
 
 def running(line: str, url: str) -> subprocess.Popen[bytes]:

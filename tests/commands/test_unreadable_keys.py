@@ -49,8 +49,6 @@ WRONG_VALUES = [
     (LANE.job("J"), "open", "job J"),
     (LANE.job("J"), "detail:accepted", "jobs"),
     (DETAIL.stats, "accepted", "status"),
-    (DETAIL.control, "concurrency", "concurrency detail"),
-    (LIST.control, "rate", "rate bbs"),
 ]
 
 
@@ -78,6 +76,25 @@ def test_a_field_that_is_no_number_is_named(
     client.hset(key, field, b"fast\xff")
     client.zadd(LANE.jobs, {"J": 1})
     told(threadmill, key, line)
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "line"),
+    [
+        (DETAIL.control, "concurrency", "concurrency detail"),
+        (LIST.control, "rate", "rate bbs"),
+    ],
+)
+def test_an_order_that_workers_cannot_read_is_none(
+    threadmill: Operator, client: redis.Redis, key: str, field: str, line: str
+) -> None:
+    # Given a rate, or a concurrency, that is no number: workers take it for nothing
+    client.hset(key, field, b"fast\xff")
+    # Then the command says what holds; and the doctor, what is in the way
+    answer = threadmill(*line.split())
+    assert answer.status == 0
+    assert " says" in answer.out
+    assert f"keys: the Redis key {key} cannot be read: its field {field!r} is" in threadmill("doctor").out
 
 
 def test_every_key_of_another_type_is_found(client: redis.Redis) -> None:

@@ -26,7 +26,7 @@ def say(client: Client, lanes: Sequence[Lane], stage: str, fields: Mapping[str, 
 def said(client: Client, lane: Lane, stage: str, field: str) -> str | None:
     """What was said, None if nothing was."""
     value = client.hget(lane.stage(stage).control, field)
-    return value.decode() if isinstance(value, bytes) else None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
 
 
 def set_rate(client: Client, lane: Lane, stages: Sequence[str], per_s: float | None) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from threadmill.model.errors import StoreRefused
 from threadmill.model.keys import Lane
 from threadmill.store.calls import Call, Command, attempt_all, run_all
 from threadmill.store.connection import STORE_FAILURES, Client
@@ -150,12 +149,8 @@ def _job(
 ) -> Job:
     reached = [lane.source for lane, book in zip(lanes, books, strict=True) if book]
     at = min((each for each in begun if each is not None), default=None)
-    try:
-        priority = next((int(book[b"priority"]) for book in books if b"priority" in book), 0)
-        return Job(job, tuple(dict.fromkeys(reached)), at, priority, sum_books(books, now_ms))
-    except ValueError as error:
-        key = lanes[0].job(job)
-        raise StoreRefused(f"the books of job {job} are not ours ({error}); look at {key}, and delete it") from None
+    priority = next((int(book[b"priority"]) for book in books if b"priority" in book), 0)
+    return Job(job, tuple(dict.fromkeys(reached)), at, priority, sum_books(books, now_ms))
 
 
 def _mend(client: Client, places: Sequence[tuple[str, Lane]], books: Sequence[dict[bytes, bytes]], now_ms: int) -> None:
