@@ -28,6 +28,7 @@ from threadmill.crawl.payload import serializer_named
 from threadmill.crawl.settler import Settler
 from threadmill.crawl.watcher import Watcher
 from threadmill.model.config import Config
+from threadmill.model.errors import StoreRefused
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
@@ -182,6 +183,8 @@ class Worker:
                 return self._introduce()
             except UNREACHABLE as error:
                 logger.warning("Redis went away while the worker started (%s); trying again", error)
+            except STORE_FAILURES as error:
+                raise StoreRefused(f"Redis refused this worker: {error}; `threadmill doctor` says why") from None
 
     def _introduce(self) -> None:
         self.lanes[0].store.load(self._client)
