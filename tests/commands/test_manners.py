@@ -117,7 +117,7 @@ def running(line: str, url: str) -> Iterator[subprocess.Popen[bytes]]:
         env=settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     with command:
         try:
