@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -105,10 +107,23 @@ def test_ctrl_c_is_how_watching_ends(shop: Workshop, redis_server: EmbeddedRedis
     assert command.returncode == 0
 
 
-def running(line: str, url: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def running(line: str, url: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a process of its own, that hears Ctrl-C though whoever runs the tests may not; killed at the end."""
     settings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     settings |= {"THREADMILL_REDIS_URL": url, "THREADMILL_SOURCES": "sources/bbs.toml"}
-    return subprocess.Popen([*THREADMILL, *line.split()], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = subprocess.Popen(
+        [*THREADMILL, *line.split()],
+        env=settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
+    )
+    with command:
+        try:
+            yield command
+        finally:
+            command.kill()
 
 
 def test_a_question_is_answered_no_where_nobody_can_answer(threadmill: Operator, shop: Workshop) -> None:
