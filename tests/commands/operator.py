@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from threadmill.ops.app import main
+from threadmill.ops.commands import common
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Operator:
         self._capsys = capsys
         monkeypatch.setenv("THREADMILL_REDIS_URL", url)
         monkeypatch.setenv("THREADMILL_SOURCES", "sources/bbs.toml")
-        monkeypatch.setenv("COLUMNS", "200")
+        # The consoles read COLUMNS once, when they are made.
+        for console in (common.out, common.err):
+            monkeypatch.setattr(console, "_width", 200)
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Answer:
         self._patch.setattr(sys, "argv", ["threadmill", *arguments])

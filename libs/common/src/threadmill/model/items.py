@@ -101,14 +101,12 @@ def _check_field(kind: str, name: str, value: object) -> None:
         raise ItemError(f"a {kind}'s {name} has {len(value)} characters; at most {MAX_TEXT} are kept")
 
 
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""
 
 
 def utc_text(ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 UTC text with milliseconds, so that text order is time order.
 
-    What lies beyond the years 1 to 9999, which only a damaged entry says, is their end.
+    Raises `ValueError`, `OverflowError` or `OSError` beyond the years 1 to 9999.
     """
-    ms = max(_FIRST_MS, min(ms, _LAST_MS))
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"

@@ -11,9 +11,9 @@ from typing import Any
 from rich.table import Table
 
 from threadmill.model.errors import ConfigError
-from threadmill.model.items import utc_text
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.times import time_text
 from threadmill.store.connection import STORE_FAILURES
 from threadmill.store.jobs import Job, all_jobs, find_job, is_stored
 
@@ -94,8 +94,8 @@ def as_json(job: Job) -> dict[str, Any]:
         "state": job.state,
         "sources": list(job.sources),
         "priority": job.priority,
-        "begun_at": None if begun is None else utc_text(begun),
-        "finished_at": None if finished is None else utc_text(finished),
+        "begun_at": None if begun is None else time_text(begun),
+        "finished_at": None if finished is None else time_text(finished),
         "seconds": None if begun is None or finished is None else (finished - begun) / 1000,
         **{name: sum(counts[name] for counts in stages.values()) for name in COUNTS},
         "stages": stages,

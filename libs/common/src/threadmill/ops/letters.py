@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from threadmill.model.items import utc_text
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.ops.deployment import Deployment
 from threadmill.ops.pieces import death_json
+from threadmill.ops.times import time_text
 from threadmill.store.calls import Call, run
 from threadmill.store.letters import DeadLetter, dead_letters
 
@@ -35,7 +35,7 @@ class Found:
             "id": self.name,
             "reason": letter.reason,
             "kind": letter.kind,
-            "at": utc_text(letter.at_ms),
+            "at": time_text(letter.at_ms),
             "job": letter.job,
             "error": letter.error,
             "deliveries": letter.deliveries,

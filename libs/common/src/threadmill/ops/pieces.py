@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threadmill.model.errors import ConfigError
-from threadmill.model.items import utc_text
 from threadmill.model.keys import Lane
 from threadmill.model.stages import Stage
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.times import time_text
 from threadmill.store.letters import Death
 from threadmill.store.pieces import Piece, Place
 from threadmill.store.portions import held
@@ -79,7 +79,7 @@ def letter_name(piece: Piece, lane: Lane) -> str:
 def death_json(death: Death) -> dict[str, Any]:
     return {
         "reason": death.reason,
-        "at": utc_text(death.at_ms),
+        "at": time_text(death.at_ms),
         "deliveries": death.deliveries,
         "failures": death.failures,
         "error": death.error,
@@ -87,4 +87,4 @@ def death_json(death: Death) -> dict[str, Any]:
 
 
 def _time(piece: Piece, name: str) -> str | None:
-    return utc_text(piece.at_ms) if piece.at_ms and _TIMES.get(piece.place) == name else None
+    return time_text(piece.at_ms) if piece.at_ms and _TIMES.get(piece.place) == name else None

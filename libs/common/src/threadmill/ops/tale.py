@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from threadmill.model.items import utc_text
 from threadmill.model.stages import LIST
 from threadmill.ops.pieces import letter_name
+from threadmill.ops.times import time_text
 from threadmill.ops.trace import Whereabouts
 from threadmill.store.letters import Death
 from threadmill.store.pieces import Piece, Place
@@ -99,7 +99,7 @@ def _until(at_ms: int, now_ms: int) -> str:
 
 
 def _clock(at_ms: int) -> str:
-    return utc_text(at_ms)[:19] + "Z"
+    return time_text(at_ms)[:19] + "Z"
 
 
 def _times(number: int) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadmill.model.errors import ConfigError
-from threadmill.model.items import utc_text
 from threadmill.model.keys import Lane
 from threadmill.model.stages import STAGES, Stage
 from threadmill.model.task import Task
 from threadmill.ops import pieces
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.times import time_text
 from threadmill.store.calls import run
 from threadmill.store.find import Search, to_look_at
 from threadmill.store.pieces import Piece, Place
@@ -67,7 +67,7 @@ class Whereabouts:
             "version": known.version if known else None,
             "outcome": (known.outcome or None) if known else None,
             "outcome_of_this_version": bool(known and known.outcome and not known.earlier),
-            "outcome_at": utc_text(known.at_s * 1000) if known and known.outcome else None,
+            "outcome_at": time_text(known.at_s * 1000) if known and known.outcome else None,
             "pieces": [pieces.as_json(piece, self.lane) for piece in self.pieces],
         }
 

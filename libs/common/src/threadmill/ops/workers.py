@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from threadmill.model.items import utc_text
 from threadmill.model.keys import Lane
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
 from threadmill.ops.health import WRITER_SILENCE_MS
+from threadmill.ops.times import time_text
 from threadmill.store.crew import Hand, dispatchers, item_writers, workers
 from threadmill.store.status import SILENCE_MS, now_ms
 
@@ -94,4 +94,4 @@ def _merged(service: str, stage: str, hands: list[tuple[Lane, Hand]], alive_ms: 
 
 
 def _time(ms: int) -> str | None:
-    return utc_text(ms) if ms else None
+    return time_text(ms) if ms else None

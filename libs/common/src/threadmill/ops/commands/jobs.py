@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from threadmill.model.errors import ConfigError
-from threadmill.model.items import utc_text
 from threadmill.ops import jobs
 from threadmill.ops.commands.common import Json, connected, err, out, print_json, progress
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.times import time_text
 from threadmill.store.events import Event, EventStreams
 from threadmill.store.jobs import Job
 
@@ -115,8 +115,8 @@ def _show(events: list[Event], as_json: bool) -> None:
         }
         fields["job"] = event.fields.get("job", "")
         if as_json:
-            print_json({"at": utc_text(event.at_ms), "source": event.lane.source, **fields})
+            print_json({"at": time_text(event.at_ms), "source": event.lane.source, **fields})
         else:
             rest = "  ".join(f"{name} {text}" for name, text in event.fields.items() if name != "event")
-            line = f"{utc_text(event.at_ms)[:19]}  {event.lane.source}  {event.fields.get('event', '')}  {rest}"
+            line = f"{time_text(event.at_ms)[:19]}  {event.lane.source}  {event.fields.get('event', '')}  {rest}"
             out.print(line, markup=False, highlight=False, soft_wrap=True)
