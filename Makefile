@@ -18,8 +18,8 @@ run: setup ## Collect the demo forum (1,000 posts, 20,000 comments) and compare 
 run-spirit: setup ## Install a real forum (django-spirit), collect it, compare every row with its own database
 	PYTHONPATH=tests $(RUN) python -m end_to_end.spirit.run
 
-test: setup ## Run all quick tests (under 10 minutes on 2 cores)
-	$(RUN) pytest
+test: setup ## Run all quick tests, two at a time (under 10 minutes on 2 cores; ARGS="-k lease")
+	$(RUN) pytest -n 2 --dist worksteal $(ARGS)
 
 check: setup ## Lint, types, import contracts
 	$(RUN) ruff check .

@@ -349,12 +349,12 @@ def test_latency_delays_the_forum_only() -> None:
     async def story(visitor: Visitor) -> None:
         started_s = time.perf_counter()
         await visitor.status("/healthz")
-        assert time.perf_counter() - started_s < 0.1
+        assert time.perf_counter() - started_s < 0.4
         started_s = time.perf_counter()
         await visitor.status("/BBS/list/1/1")
-        assert time.perf_counter() - started_s >= 0.1
+        assert time.perf_counter() - started_s >= 0.4
 
-    visit(story, knobs=Knobs(latency_ms=100, jitter_ms=10))
+    visit(story, knobs=Knobs(latency_ms=400, jitter_ms=10))
 
 
 @pytest.mark.parametrize(

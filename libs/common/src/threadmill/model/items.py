@@ -101,9 +101,6 @@ def _check_field(kind: str, name: str, value: object) -> None:
         raise ItemError(f"a {kind}'s {name} has {len(value)} characters; at most {MAX_TEXT} are kept")
 
 
-"""The years 1 to 9999."""
-
-
 def utc_text(ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 UTC text with milliseconds, so that text order is time order.
 
