@@ -18,6 +18,7 @@ from typer.main import get_command
 from commands.operator import Operator
 from commands.rows import names
 from store.workshop import Workshop
+from threadmill.model.config import Config
 from threadmill.ops.app import PANELS, app
 from threadmill.ops.embedded import EmbeddedRedis
 from waiting import wait_for
@@ -30,6 +31,13 @@ def test_every_command_is_under_a_heading_and_has_an_example() -> None:
     assert sorted(shown) == sorted(name for panel in PANELS.values() for name in panel)
     without = [name for name in names() if name not in ("version", "health") and "Example: " not in epilog(name)]
     assert without == []
+
+
+def test_the_manual_has_every_command_and_every_setting() -> None:
+    manual = Path("docs/operations.md").read_text(encoding="utf-8")
+    settings = [f"THREADMILL_{name.upper()}" for name in Config.model_fields]
+    commands = [f"threadmill {name.split()[0]}" for name in names()]
+    assert [each for each in (*settings, *commands) if each not in manual] == []
 
 
 def epilog(name: str) -> str:
