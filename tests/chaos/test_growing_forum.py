@@ -17,6 +17,7 @@ MOST = 1.3
 """Downloads for each page that had something new."""
 
 
+@pytest.mark.scenario(29)
 @pytest.mark.chaos
 def test_a_growing_forum_is_stored_whole_and_little_is_downloaded_for_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
