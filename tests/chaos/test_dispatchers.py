@@ -54,7 +54,8 @@ def test_of_three_dispatchers_that_are_killed_each_board_is_scanned_on_time_and_
         for board, seen in visits.items():
             assert all(later.came_s >= one.left_s for one, later in pairwise(seen)), f"board {board} twice at once"
             during = sum(began <= visit.came_s < ended for visit in seen)
-            assert abs(during - (ended - began) / EVERY_S) <= 1, f"board {board} was scanned {during} times"
+            # (one at either edge of the time may be in or out)
+            assert abs(during - (ended - began) / EVERY_S) < 1.5, f"board {board} was scanned {during} times"
         assert late < 1.5
         # And what the site saw is what the books say
         wait_for(lambda: all_counted(rig), what="the books to agree")
