@@ -36,7 +36,7 @@ from threadmill.model.errors import StoreUnavailable
 from threadmill.store.connection import connect
 from threadmill.store.items import ItemStreams
 
-PAGES, SHORT_PAGES = 200_000, 4_000
+PAGES, SHORT_PAGES = 200_000, 10_000
 _TENTHS = 10
 _LONGEST_S = 1_200.0
 _SAY_EVERY_S = 20.0
@@ -69,7 +69,7 @@ def measure(options: argparse.Namespace) -> Report:
         url = f"redis://127.0.0.1:{stack.enter_context(redis_server())}/0"
         stack.enter_context(_consumed_items(url))
         run = Run(site_url, url, url, str(ids), pages, warmup_pages=1, warmup_seconds=0.0, seconds=_LONGEST_S)
-        samples, result = _watch(run, every_s=0.1 if options.short else 1.0)
+        samples, result = _watch(run, every_s=0.05 if options.short else 1.0)
     if result["pages"] < pages:
         raise RuntimeError(f"The worker did {result['pages']:,} of {pages:,} pages in {_LONGEST_S:.0f} s")
     tenths = by_tenth(samples, pages)
