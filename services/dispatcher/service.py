@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import signal
-import socket
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from dispatcher.dispatcher import Dispatcher
 from threadmill.model.boards_file import read_boards
 from threadmill.model.config import Config
 from threadmill.model.errors import ConfigError
+from threadmill.model.process import new_process_id
 from threadmill.model.source import configured_sources
 from threadmill.ops.boards import load
 from threadmill.ops.deployment import Deployment
@@ -36,7 +34,7 @@ def serve(config: Config) -> None:
     client = connect(redis_url)
     wait_until_ready(client, redis_url, wait_ms=config.redis_wait_ms, tell=logger.warning)
     deployment = Deployment(config, sources, client)
-    name = f"{socket.gethostname()[:12]}-{os.getpid()}-{secrets.token_hex(2)}"
+    name = new_process_id()
     with Stop(reloads=True) as stop:
         stop.reload_requested = file is not None
         dispatcher = Dispatcher(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import signal
-import socket
 
 import structlog
 
 from item_writer.stores import store_for
 from item_writer.writer import Writer
 from threadmill.model.config import Config, without_password
+from threadmill.model.process import new_process_id
 from threadmill.model.source import configured_sources, lanes_of
 from threadmill.ops.stop import Stop
 from threadmill.store.connection import connect, wait_until_ready
@@ -29,7 +27,7 @@ def serve(config: Config) -> None:
     store = store_for(store_url)
     client = connect(redis_url)
     wait_until_ready(client, redis_url, wait_ms=config.redis_wait_ms, tell=logger.warning)
-    consumer = f"{socket.gethostname()[:12]}-{os.getpid()}-{secrets.token_hex(2)}"
+    consumer = new_process_id()
     with Stop() as stop:
         logger.info("writing items", consumer=consumer, lanes=len(lanes), store=without_password(store_url))
         written = Writer(ItemStreams(client, lanes, store.group, consumer), store, stop).run()

@@ -11,6 +11,7 @@ from store.workshop import Workshop
 from threadmill.model.stages import LIST
 from threadmill.model.task import Task
 from threadmill.store.calls import run
+from threadmill.store.clock import clock_ms
 from threadmill.store.schedule import (
     Change,
     Dispatched,
@@ -21,7 +22,6 @@ from threadmill.store.schedule import (
     Schedule,
     ScheduleBooks,
     alive,
-    clock_ms,
     schedule_books,
 )
 from threadmill.store.work import Child, Park

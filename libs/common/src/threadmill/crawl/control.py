@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 1000
-"""Downloads at a time of one worker, whatever an operator says."""
-
 
 class Control:
     """Gives back what a paused lane has not begun, and changes how many downloads there are at a time."""
@@ -67,7 +64,7 @@ class Control:
         most = max(lane.limit or self._concurrency for lane in self._lanes)
         if most != self._feed.concurrency:
             logger.info("%d downloads at a time", most)
-        self._feed.concurrency = min(most, MOST)
+        self._feed.concurrency = most
         if (downloader := self._downloader) is not None:
             downloader.limit(self._feed.concurrency)
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import secrets
-import socket
 from collections import deque
 from collections.abc import Callable
 from functools import cached_property
@@ -30,6 +27,7 @@ from threadmill.crawl.watcher import Watcher
 from threadmill.model.config import Config
 from threadmill.model.errors import StoreRefused
 from threadmill.model.keys import Lane
+from threadmill.model.process import new_process_id
 from threadmill.model.stages import Stage
 from threadmill.store.calls import run
 from threadmill.store.configured import configured_marks, configured_store
@@ -48,11 +46,6 @@ CLOSE_S = 10.0
 """How long a closing worker waits for Redis to take its last settlements."""
 
 
-def new_worker_id() -> str:
-    """Short and unlike any other: host, process and four random characters."""
-    return f"{socket.gethostname()[:12]}-{os.getpid()}-{secrets.token_hex(2)}"
-
-
 def stop_reactor() -> None:
     """End the process's event loop, as Scrapy does on a second signal: its downloads would be waited for otherwise."""
     from twisted.internet import reactor  # noqa: PLC0415 - it must not be imported before Scrapy installs it
@@ -67,7 +60,7 @@ class Worker:
 
     def __init__(self, crawler: Crawler, config: Config, stage: Stage, lanes: list[tuple[Lane, float | None]]) -> None:
         """`lanes` are the lanes served, each with its share of the site's rate (requests/s; None = no limit)."""
-        self.id = new_worker_id()
+        self.id = new_process_id()
         self._crawler = crawler
         self._config = config
         self._url = config.redis_url.get_secret_value()

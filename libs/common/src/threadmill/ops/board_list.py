@@ -9,7 +9,8 @@ from typing import Any
 from threadmill.model.board import Board
 from threadmill.ops.boards import known_board
 from threadmill.ops.deployment import Deployment
-from threadmill.store.schedule import Schedule, clock_ms
+from threadmill.store.clock import clock_ms
+from threadmill.store.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from threadmill.model.keys import Lane
 from threadmill.model.source import Source
 from threadmill.ops.deployment import Deployment
 from threadmill.store.calls import run
-from threadmill.store.schedule import BATCH, Change, Read, Schedule, clock_ms
+from threadmill.store.clock import clock_ms
+from threadmill.store.schedule import BATCH, Change, Read, Schedule
 
 ATTEMPTS = 20
 """A board that others change so many times between a reading and a writing is a fault and no coincidence."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
+from threadmill.model.process import host_name
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
 from threadmill.store.schedule import alive
@@ -15,7 +15,7 @@ WRITER_SILENCE_MS = 30_000
 
 def is_healthy(deployment: Deployment, service: str) -> bool:
     """A stage's worker or a dispatcher of this host has reported lately, or an item writer has read lately."""
-    host = socket.gethostname()[:12]
+    host = host_name()
     if service == "dispatcher":
         dispatchers = (name for lane in deployment.lanes() for name in alive(deployment.client, lane))
         return any(name.startswith(f"{host}-") for name in dispatchers)

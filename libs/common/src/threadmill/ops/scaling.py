@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
-
-FIELD = "replicas"
+from threadmill.store.control import REPLICAS, said, say
 
 
 def want(deployment: Deployment, replicas: dict[str, int]) -> None:
     """Say how many replicas these stages shall have."""
     for stage, number in replicas.items():
-        deployment.client.hset(_control(deployment, stage), FIELD, str(number))
+        say(deployment.client, deployment.lanes()[:1], stage, {REPLICAS: str(number)})
 
 
 def wanted(deployment: Deployment) -> dict[str, int]:
     """What was said, for the stages of which anything was."""
-    said = {stage: deployment.client.hget(_control(deployment, stage), FIELD) for stage in STAGES}
+    numbers = {stage: said(deployment.client, deployment.lanes()[0], stage, REPLICAS) for stage in STAGES}
     # What is no number was not said by `want`.
-    return {stage: int(number) for stage, number in said.items() if number is not None and number.isdigit()}
+    return {stage: int(number) for stage, number in numbers.items() if number is not None and number.isdecimal()}
 
 
 def forget(deployment: Deployment) -> None:
     """A new `up` begins with the replicas it is given."""
     for stage in STAGES:
-        deployment.client.hdel(_control(deployment, stage), FIELD)
-
-
-def _control(deployment: Deployment, stage: str) -> str:
-    return deployment.lanes()[0].stage(stage).control
+        say(deployment.client, deployment.lanes()[:1], stage, {REPLICAS: None})

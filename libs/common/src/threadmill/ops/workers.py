@@ -11,8 +11,9 @@ from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
 from threadmill.ops.health import WRITER_SILENCE_MS
 from threadmill.ops.times import time_text
+from threadmill.store.clock import clock_ms
 from threadmill.store.crew import Hand, dispatchers, item_writers, workers
-from threadmill.store.status import SILENCE_MS, now_ms
+from threadmill.store.status import SILENCE_MS
 
 ITEM_WRITER, DISPATCHER = "item_writer", "dispatcher"
 
@@ -62,7 +63,7 @@ class Worker:
 
 def crew(deployment: Deployment) -> list[Worker]:
     """Every process that Redis knows of: workers stage by stage, then item writers, then dispatchers."""
-    client, lanes, now = deployment.client, deployment.lanes(), now_ms(deployment.client)
+    client, lanes, now = deployment.client, deployment.lanes(), clock_ms(deployment.client)
     found: list[Worker] = []
     for stage in STAGES.values():
         hands = [(lane, hand) for lane in lanes for hand in workers(client, lane, stage.name)]

@@ -8,7 +8,7 @@ from threadmill.model.keys import Lane
 from threadmill.store.calls import Command, run_all
 from threadmill.store.connection import Client
 
-PAUSED, DRAINING, RATE, CONCURRENCY = "paused", "draining", "rate", "concurrency"
+PAUSED, DRAINING, RATE, CONCURRENCY, REPLICAS = "paused", "draining", "rate", "concurrency", "replicas"
 
 
 def say(client: Client, lanes: Sequence[Lane], stage: str, fields: Mapping[str, str | None]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from threadmill.model.keys import Lane
 from threadmill.store.calls import Call, Command, attempt_all, run_all
+from threadmill.store.clock import CLOCK
 from threadmill.store.connection import STORE_FAILURES, Client
 from threadmill.store.orders import QueueOrder
 from threadmill.store.scripts import compose
@@ -130,7 +131,7 @@ def _index(client: Client, lane: Lane, portion: int) -> Iterator[tuple[float, st
 def _read(client: Client, lanes: Sequence[Lane], ids: Sequence[str]) -> list[Job]:
     """The jobs of these ids that there are, in this order."""
     places = [(job, lane) for job in ids for lane in lanes]
-    calls: list[Command[Any]] = [Command(("TIME",), lambda reply: int(reply[0]) * 1000 + int(reply[1]) // 1000)]
+    calls: list[Command[Any]] = [CLOCK]
     for job, lane in places:
         calls.append(Command(("HGETALL", lane.job(job)), _table))
         calls.append(Command(("ZSCORE", lane.jobs, job), lambda reply: None if reply is None else int(float(reply))))

@@ -13,6 +13,7 @@ from threadmill.model.keys import Lane
 from threadmill.model.stages import LIST
 from threadmill.model.task import Task
 from threadmill.store.calls import Arg, Call, Command, run, run_all
+from threadmill.store.clock import clock_ms
 from threadmill.store.filters import Dupefilter, VersionedFilter
 from threadmill.store.scripts import Fragment, compose
 from threadmill.store.status import SILENCE_MS
@@ -207,12 +208,6 @@ def schedule_books(client: redis.Redis, lanes: Sequence[Lane]) -> ScheduleBooks:
         for lane in lanes
     ]
     return sum(run_all(client, calls), ScheduleBooks())
-
-
-def clock_ms(client: redis.Redis) -> int:
-    """Redis's clock."""
-    seconds, micros = run(client, Command(("TIME",), tuple))
-    return int(seconds) * 1000 + int(micros) // 1000
 
 
 def alive(client: redis.Redis, lane: Lane) -> list[str]:

@@ -11,6 +11,7 @@ import redis
 from threadmill.model.keys import Lane
 from threadmill.model.stages import STAGES
 from threadmill.store.calls import Call, run, run_all
+from threadmill.store.clock import clock_ms
 from threadmill.store.scripts import compose
 
 SILENCE_MS = 15_000
@@ -120,7 +121,7 @@ def items_waiting(client: redis.Redis, lanes: Sequence[Lane]) -> int:
 def job_books(client: redis.Redis, lanes: Sequence[Lane], job: str) -> JobBooks:
     """A job's books, summed over lanes."""
     tables = [_hash(client, lane.job(job)) for lane in lanes]
-    return sum_books(tables, now_ms(client) if any(b"hold" in table for table in tables) else 0)
+    return sum_books(tables, clock_ms(client) if any(b"hold" in table for table in tables) else 0)
 
 
 def sum_books(lanes: Iterable[Mapping[bytes, bytes]], now_ms: int) -> JobBooks:
@@ -147,13 +148,6 @@ def sum_books(lanes: Iterable[Mapping[bytes, bytes]], now_ms: int) -> JobBooks:
 def run_books(client: redis.Redis, lane: Lane, stage: str) -> Books:
     """The books of one stage of one lane."""
     return run(client, _books_call(lane, stage))
-
-
-def now_ms(client: redis.Redis) -> int:
-    """The time on Redis's clock (ms since 1970)."""
-    reply: Any = client.time()
-    seconds, micros = reply
-    return int(seconds) * 1000 + int(micros) // 1000
 
 
 def _hash(client: redis.Redis, key: str) -> dict[bytes, bytes]:

@@ -19,6 +19,7 @@ from threadmill.model.errors import ConfigError, TaskError, ThreadmillError
 from threadmill.model.source import StageRules, configured_sources
 from threadmill.model.stages import STAGES
 from threadmill.ops.deployment import Deployment
+from threadmill.ops.pieces import REMOVABLE
 
 UNBROKEN = 10_000
 """Width of what is no terminal: a pipe's reader wants a row on a line, and ids whole."""
@@ -62,6 +63,14 @@ StageName = Annotated[
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Forum ids for list, post ids for the others.")]
 IdFile = Annotated[Path | None, typer.Option("--file", help="Read ids from a file, one a line; - for standard input.")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE for the source's URL templates.")]
+RemovableQueue = Annotated[
+    str,
+    typer.Option(
+        "--queue",
+        autocompletion=complete_queues(REMOVABLE),
+        help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 

@@ -27,8 +27,8 @@ from threadmill.ops.peek import QUEUES, peek
 from threadmill.ops.tale import sentences, span, title
 from threadmill.ops.trace import NEVER_SEEN, Whereabouts, extent, trace
 from threadmill.ops.workers import Worker, crew
+from threadmill.store.clock import clock_ms
 from threadmill.store.pieces import Piece, Place
-from threadmill.store.status import now_ms
 
 LONG = 50_000
 """From so many pieces on, looking through them takes a while."""
@@ -56,7 +56,7 @@ def trace_command(
     if as_json:
         print_json({"id": key, "found": known, "stages": [where.as_json() for where in found]})
     else:
-        now = now_ms(deployment.client)
+        now = clock_ms(deployment.client)
         for where in found:
             _tell(key, where, now, several=len(deployment.sources) > 1)
     raise typer.Exit(0 if known else 1)
@@ -91,7 +91,7 @@ def peek_command(
     one, places = stage_argument(stage), pieces.places_named(queue, QUEUES)
     deployment = connected()
     table = _table("queue", "id", "page", "job", "when", "before it", "worker")
-    now, shown = now_ms(deployment.client), 0
+    now, shown = clock_ms(deployment.client), 0
     for place in places:
         for lane, piece in peek(deployment, one, place, limit=limit, source=source):
             shown += 1
@@ -130,7 +130,7 @@ def workers_command(as_json: Json = False) -> None:
         print_json({"workers": [worker.as_json() for worker in found]})
         return
     table = _table("service", "id", "since", "last seen", "leases", "first ends", "entries")
-    now = now_ms(deployment.client)
+    now = clock_ms(deployment.client)
     for worker in found:
         table.add_row(*_worker_row(worker, now), style="red" if worker.silent else None)
     out.print(table if found else "nobody works")

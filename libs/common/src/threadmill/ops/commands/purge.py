@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from threadmill.ops.commands.common import (
     Json,
+    RemovableQueue,
     SourceName,
     StageName,
     Yes,
-    complete_queues,
     confirm,
     connected,
     out,
@@ -28,14 +26,7 @@ app = typer.Typer()
 @app.command(name="purge", epilog="Example: threadmill purge comment --queue tasks --yes")
 def purge_command(
     stage: StageName,
-    queue: Annotated[
-        str,
-        typer.Option(
-            "--queue",
-            autocompletion=complete_queues(REMOVABLE),
-            help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
-        ),
-    ] = "waiting",
+    queue: RemovableQueue = "waiting",
     source: SourceName = None,
     yes: Yes = False,
     as_json: Json = False,

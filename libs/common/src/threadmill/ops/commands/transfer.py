@@ -18,10 +18,10 @@ from threadmill.model.errors import ConfigError
 from threadmill.ops import transfer
 from threadmill.ops.commands.common import (
     Json,
+    RemovableQueue,
     SourceName,
     StageName,
     Yes,
-    complete_queues,
     confirm,
     connected,
     err,
@@ -34,21 +34,12 @@ from threadmill.ops.pieces import REMOVABLE, held_in, places_named
 
 app = typer.Typer()
 
-QueueName = Annotated[
-    str,
-    typer.Option(
-        "--queue",
-        autocompletion=complete_queues(REMOVABLE),
-        help="tasks, requests, delayed, dead, waiting (all but dead) or all.",
-    ),
-]
-
 
 @app.command(name="export", epilog="Example: threadmill export detail > detail.jsonl")
 def export_command(
     stage: StageName,
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="A new file; - for standard output.")] = Path("-"),
-    queue: QueueName = "waiting",
+    queue: RemovableQueue = "waiting",
     source: SourceName = None,
     take: Annotated[bool, typer.Option("--take", help="Take out of the stage what was written.")] = False,
     yes: Yes = False,
